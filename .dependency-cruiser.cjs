@@ -58,7 +58,7 @@ module.exports = {
     only(
       'queries-know-tables',
       'queries',
-      ['^domain/', '^platform/', '^http/(failures|route|on-behalf-of)\\.ts$', SCHEMAS],
+      ['^domain/', '^platform/', '^http/(errors/failures|contract/route)\\.ts$', SCHEMAS],
       'What more than one layer asks of the read models; it changes nothing.',
     ),
     only(

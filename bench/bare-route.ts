@@ -6,9 +6,9 @@
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyReply } from 'fastify';
-import { createCallRates } from '../http/call-rates.ts';
-import { setQuota } from '../http/replies.ts';
-import type { ApiKey, Route } from '../http/route.ts';
+import type { ApiKey, Route } from '../http/contract/route.ts';
+import { createCallRates } from '../http/server/call-rates.ts';
+import { setQuota } from '../http/server/replies.ts';
 import { createLocalLimiter } from '../platform/local-limiter.ts';
 
 export interface BareAnswer {

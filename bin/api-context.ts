@@ -1,4 +1,3 @@
-import type { ReadForPartner } from '../commands/read-for-partner.ts';
 import { createTrackerCommands, type TrackerCommands } from '../commands/trackers/manage-trackers.ts';
 import { createLookupCounter, type LookupCounter } from '../commands/usage/count-lookups.ts';
 import {
@@ -6,9 +5,9 @@ import {
   type TrackerCall,
   type TrackerCallCounter,
 } from '../commands/usage/count-tracker-calls.ts';
-import { TrackingUnavailable } from '../http/failures.ts';
-import { createOwnHost, createServedHosts, type ServedHosts } from '../http/own-host.ts';
-import type { PartnerRequest } from '../http/route.ts';
+import type { PartnerRequest } from '../http/contract/route.ts';
+import { TrackingUnavailable } from '../http/errors/failures.ts';
+import { createOwnHost, createServedHosts, type ServedHosts } from '../http/server/own-host.ts';
 import { type Countries, createCountries } from '../platform/country.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { RateLimiter } from '../platform/rate-limit.ts';
@@ -16,7 +15,6 @@ import { createDomainDirectory, type DomainDirectory } from '../queries/domains/
 import { createTrackerDirectory, type TrackerDirectory } from '../queries/trackers/directory.ts';
 import { type Clues, openClues } from './modules/signals.ts';
 import { type ReadModels, readModels } from './read-models.ts';
-import { createReadsOfPartners } from './reads-of-partners.ts';
 import type { Runtime } from './runtime.ts';
 
 /** What the modules build the API's routes from. */
@@ -25,7 +23,6 @@ export interface ApiContext extends ReadModels {
   readonly limiter: RateLimiter;
   readonly publicUrl: string;
   readonly metrics: Metrics | undefined;
-  readonly readForPartner: ReadForPartner;
   readonly counter: LookupCounter;
   readonly calls: TrackerCallCounter;
   /** Counts a successful API call about a tracker. @throws TrackingUnavailable */
@@ -54,7 +51,6 @@ export const openApiContext = async (
     limiter,
     publicUrl,
     metrics,
-    readForPartner: createReadsOfPartners(),
     counter: createLookupCounter(store, clock),
     calls,
     countCall: countCalls(calls),

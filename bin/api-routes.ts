@@ -1,4 +1,6 @@
-import type { Route } from '../http/route.ts';
+import type { Route } from '../http/contract/route.ts';
+import { healthRoute } from '../http/server/health.ts';
+import { loadConfig } from '../platform/config.ts';
 import type { ApiContext } from './api-context.ts';
 import { domainRoutes } from './modules/domains.ts';
 import { lookupRoutes } from './modules/lookup.ts';
@@ -18,3 +20,16 @@ export const apiRoutes = (context: ApiContext): Route[] => [
   ...revealRoutes(context),
   ...webhookRoutes(context),
 ];
+
+/** Returns the API's routes for their descriptions alone, without a database: their handlers do not work. */
+export const documentedRoutes = (): Route[] => {
+  const runtime = withAbsent({ config: loadConfig({}) });
+  const context = withAbsent({ publicUrl: 'http://localhost:3000', runtime });
+  return [...apiRoutes(context as unknown as ApiContext), healthRoute(() => true)];
+};
+
+const withAbsent = <T extends object>(known: T): T =>
+  new Proxy(known, { get: (of, name) => Reflect.get(of, name) ?? absent });
+
+/** Stands for every resource: any property and any call of it gives itself. */
+const absent: unknown = new Proxy(() => absent, { get: () => absent, apply: () => absent });

@@ -15,20 +15,23 @@ import { webhookPages } from '../dashboard/pages/webhook.ts';
 import { webhookListPages } from '../dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../dashboard/routes.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
-import { admitChange } from '../http/call-rates.ts';
-import type { ApiRequest, Route } from '../http/route.ts';
-import { callerOfAddress, createVisitorAddress } from '../http/visitor.ts';
-import { createGates } from '../platform/gate.ts';
+import type { ApiRequest, Route } from '../http/contract/route.ts';
+import { admitChange } from '../http/server/call-rates.ts';
+import { callerOfAddress, createVisitorAddress } from '../http/server/visitor.ts';
 import { weaknessOf } from '../platform/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/rate-limit.ts';
 import { createDashboardLogins, type LoginNetworks } from '../processors/partners/dashboard-logins.ts';
 import { createLogins, type Logins } from '../processors/partners/logins.ts';
 import { listDomainsOfPartner } from '../queries/domains/domains.ts';
 import type { ApiContext } from './api-context.ts';
-import { visitContext } from './dashboard-context.ts';
-import { dashboardKeys } from './dashboard-keys.ts';
-import { dashboardBilling, dashboardOverview, dashboardSessions } from './dashboard-reads.ts';
-import { dashboardRetries } from './dashboard-retries.ts';
+import {
+  dashboardBilling,
+  dashboardKeys,
+  dashboardOverview,
+  dashboardRetries,
+  dashboardSessions,
+  visitContext,
+} from './dashboard-deps.ts';
 
 export interface Dashboard {
   readonly routes: readonly Route[];
@@ -58,7 +61,6 @@ export const buildDashboard = (
     admitForm: async ({ user_id }) =>
       secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
     admitPage: async ({ user_id }) => secondsOf(await limiter.admit(`pages of ${user_id}`, PAGES_PER_SECOND)),
-    makePage: createGates(PAGES_AT_ONCE).enter,
     open: loginPages(login),
     pages: [
       logoutAction(login),
@@ -89,8 +91,6 @@ interface LoginParts {
 /** More than a person needs; it limits scripts that use a person's cookie. */
 const FORMS_PER_MINUTE = 60;
 const PAGES_PER_SECOND = 30;
-/** Of a partner. The pace of its long answers holds back no page that is begun: thirty at once took the event loop 0.7 s. */
-const PAGES_AT_ONCE = { room: 2, patienceMs: 4_000 };
 
 const secondsOf = (verdict: Verdict): number | null => verdict && retrySeconds(verdict);
 

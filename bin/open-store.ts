@@ -17,7 +17,6 @@ interface StoreOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly hasOtherListeners: () => boolean;
-  readonly isEventLoopBusy: () => boolean;
   readonly aroundStore: (store: EventStore) => EventStore;
 }
 
@@ -31,7 +30,7 @@ interface OpenedStore {
 export const openStore = async (
   config: Config,
   url: string,
-  { clock, log, hasOtherListeners, isEventLoopBusy, aroundStore }: StoreOptions,
+  { clock, log, hasOtherListeners, aroundStore }: StoreOptions,
 ): Promise<OpenedStore> => {
   const { now } = clock;
   let stalls = 0;
@@ -43,7 +42,7 @@ export const openStore = async (
     ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now, onStall })
     : createPostgresEventStore({ url, now, hasOtherListeners, onStall });
   const traced = tracedStore(aroundStore(opened), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
-  const store = withSharedHead(traced, isEventLoopBusy, config.EVENTSTORE_URL ? HEAD_GAP_MS : 0);
-  const tail = createTail({ store, now, isEventLoopBusy, log });
+  const store = withSharedHead(traced, config.EVENTSTORE_URL ? HEAD_GAP_MS : 0);
+  const tail = createTail({ store, now, log });
   return { store, tail, logStalls: () => stalls };
 };

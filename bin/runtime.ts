@@ -26,7 +26,6 @@ import { createLookupUses, type LookupUses } from '../processors/lookup/lookup-u
 import { createProviderCounts, type ProviderCounts } from '../processors/lookup/provider-counts.ts';
 import { createWebhookQueue, type WebhookQueue } from '../processors/webhooks/queue-admission.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
-import { fairPool } from '../queries/fair-pool.ts';
 import { type Cursors, createCursors } from '../read-api/cursor.ts';
 import { openStore } from './open-store.ts';
 
@@ -42,7 +41,6 @@ export interface Runtime {
   /** For all other queries. */
   readonly db: DatabasePool;
   readonly store: EventStore;
-  /** Shared by the loops of this process, because frequent calls keep its windows short. */
   readonly isEventLoopBusy: () => boolean;
   /** Shared by all projections and processors of this process. */
   readonly tail: Tail;
@@ -129,13 +127,13 @@ const openParts = async (
 ): Promise<Runtime> => {
   await migrated(config, databaseUrl);
   const pool = openPool(databaseUrl, log, POOL);
-  const db = fairPool(await createSlonik(databaseUrl));
+  const db = await createSlonik(databaseUrl);
   const master = loadMasterKey(config, dataDir);
   await bindKeys(pool, master);
   const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
   const peers = { present: () => true, otherApis: () => 0 };
   const isEventLoopBusy = createBusyness();
-  const options = { clock, log, hasOtherListeners: () => peers.present(), isEventLoopBusy, aroundStore };
+  const options = { clock, log, hasOtherListeners: () => peers.present(), aroundStore };
   const { store, tail, logStalls } = await openStore(config, databaseUrl, options);
   const lookupUses = createLookupUses({ pool, clock });
   const providerCounts = createProviderCounts({ pool, clock, log });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Answer } from '../http/route.ts';
+import type { Reply } from '../http/contract/route.ts';
 import type { Html } from './html.ts';
 
 /** Every resource of a page comes from this origin, and no site may frame a page. No inline script or style. */
@@ -26,7 +26,7 @@ const SECURITY_HEADERS = {
 const RETRY_AFTER_SECONDS = 5;
 
 /** A page. `retryAfter`: seconds, for 429 and 503. */
-export const htmlAnswer = (status: number, page: Html, retryAfter = RETRY_AFTER_SECONDS): Answer => ({
+export const htmlAnswer = (status: number, page: Html, retryAfter = RETRY_AFTER_SECONDS): Reply => ({
   status,
   body: page.toString(),
   headers: {
@@ -37,7 +37,7 @@ export const htmlAnswer = (status: number, page: Html, retryAfter = RETRY_AFTER_
 });
 
 /** A download with this file name. */
-export const fileAnswer = (name: string, type: string, body: string): Answer => ({
+export const fileAnswer = (name: string, type: string, body: string): Reply => ({
   status: 200,
   body,
   headers: {
@@ -52,7 +52,7 @@ export const redirectAfterPost = (
   path: string,
   flash?: string,
   headers: Readonly<Record<string, string>> = {},
-): Answer => ({
+): Reply => ({
   status: 303,
   body: null,
   headers: {

@@ -2,19 +2,19 @@
  * The partners' API for the dashboard: the same routes, limits and refusals, called in the name of a user, so that
  * there is one way to read and change a partner's data.
  */
-import type { Inadmissible } from '../http/admission.ts';
-import { refusal } from '../http/error-catalog.ts';
-import { chargeAnswer } from '../http/on-behalf-of.ts';
+
 import type {
-  Answer,
   ApiRequest,
   Caller,
   DashboardUser,
   PartnerRequest,
   PartnerRoute,
+  Reply,
   Route,
   RouteTable,
-} from '../http/route.ts';
+} from '../http/contract/route.ts';
+import { refusal } from '../http/errors/error-catalog.ts';
+import type { Inadmissible } from '../http/server/admission.ts';
 
 /** A user with a login, as the pages show it. */
 export interface LoggedInUser {
@@ -69,10 +69,7 @@ export const createApi = ({ routes, admit }: ApiDeps) => {
       if (refused !== null) {
         return toApiAnswer(refusal(page, refused.code, { retryAfter: refused.retryAfter }));
       }
-      const answer = await route.handle(requestOf(page, caller, options));
-      // A page may show little of a long answer, which takes as long to make and to parse as it does over HTTP.
-      chargeAnswer(partner_id, answer.body?.length ?? 0);
-      return toApiAnswer(answer);
+      return toApiAnswer(await route.handle(requestOf(page, caller, options)));
     };
   };
 };
@@ -101,7 +98,7 @@ const queryOf = (query: Readonly<Record<string, string | undefined>>): string =>
   return given.toString();
 };
 
-const toApiAnswer = <T>({ status, body, headers = {} }: Answer): ApiAnswer<T> => {
+const toApiAnswer = <T>({ status, body, headers = {} }: Reply): ApiAnswer<T> => {
   const parsed = body === null ? null : JSON.parse(body.toString());
   if (status < 400) return { ok: true, status, body: parsed as T };
   const wait = headers['retry-after'];

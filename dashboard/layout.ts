@@ -1,4 +1,4 @@
-import type { Answer } from '../http/route.ts';
+import type { Reply } from '../http/contract/route.ts';
 import { htmlAnswer } from './answers.ts';
 import { alert, form } from './components.ts';
 import { flashMessage } from './flash-message.ts';
@@ -31,7 +31,7 @@ export interface Page {
 const COUNTRY_SOURCE = html`<p>Visitor countries:
   <a href="https://db-ip.com" rel="noreferrer">IP Geolocation by DB-IP</a>, CC BY 4.0.</p>`;
 
-export const show = (visit: Visit, page: Page): Answer => {
+export const show = (visit: Visit, page: Page): Reply => {
   const { title, section, content, refused = null, showsCountry = false } = page;
   const status = page.status ?? refused?.status ?? 200;
   const flash = flashMessage(visit.query.get('said'));
@@ -66,7 +66,7 @@ export const show = (visit: Visit, page: Page): Answer => {
 const link = (path: string, name: string, here: boolean): Html =>
   html`<li><a href="${path}"${here && html` aria-current="page"`}>${name}</a></li>`;
 
-export const showBare = (title: string, content: Content, status = 200, retryAfter?: number): Answer =>
+export const showBare = (title: string, content: Content, status = 200, retryAfter?: number): Reply =>
   htmlAnswer(
     status,
     page_(

@@ -1,9 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { chargeAnswer, onBehalfOf } from '../http/on-behalf-of.ts';
-import { parametersOf } from '../http/parameters.ts';
-import type { Answer, ApiRequest, PublicRoute, Route } from '../http/route.ts';
-import { staticRoute } from '../http/static-route.ts';
+import { parametersOf } from '../http/contract/parameters.ts';
+import type { ApiRequest, PublicRoute, Reply, Route } from '../http/contract/route.ts';
+import { staticRoute } from '../http/contract/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
 import { type ApiDeps, createApi, type LoggedInUser } from './api.ts';
 import { html } from './html.ts';
@@ -18,14 +17,14 @@ export interface PageRoute {
   readonly beforeAll?: boolean;
   /** Exempt from the rate of forms: a stolen login that uses it up must not keep its owner from ending that login. */
   readonly endsLogins?: boolean;
-  handle(visit: Visit): Answer | Promise<Answer>;
+  handle(visit: Visit): Reply | Promise<Reply>;
 }
 
 /** A page or action without a login. */
 export interface OpenRoute {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  handle(request: ApiRequest): Answer | Promise<Answer>;
+  handle(request: ApiRequest): Reply | Promise<Reply>;
 }
 
 export interface DashboardDeps extends ApiDeps {
@@ -35,8 +34,6 @@ export interface DashboardDeps extends ApiDeps {
   readonly admitForm: (user: LoggedInUser) => Promise<number | null>;
   /** Counts a page that a user requests. @returns as `admitForm` */
   readonly admitPage: (user: LoggedInUser) => Promise<number | null>;
-  /** Makes a partner's pages few at once. */
-  readonly makePage: (partnerId: string, make: () => Promise<Answer>) => Promise<Answer>;
   readonly open: readonly OpenRoute[];
   readonly pages: readonly PageRoute[];
 }
@@ -73,13 +70,7 @@ export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
       const admit = method === 'POST' ? deps.admitForm : deps.admitPage;
       const wait = endsLogins ? null : await admit(visit.user);
       if (wait !== null) return method === 'POST' ? tooManyForms(wait) : tooManyPages(wait);
-      const { partner_id } = visit.user;
-      const make = async (): Promise<Answer> => {
-        const answer = await onBehalfOf(partner_id, () => handle(visit));
-        chargeAnswer(partner_id, answer.body?.length ?? 0);
-        return answer;
-      };
-      return method === 'GET' ? deps.makePage(partner_id, make) : make();
+      return handle(visit);
     });
 
   const open = ({ method, path, handle }: OpenRoute) =>
@@ -109,12 +100,12 @@ function toRoute(method: 'GET' | 'POST', path: string, handle: PublicRoute['hand
     body: method === 'GET' ? 'none' : 'form',
     bodyLimit: FORM_LIMIT,
     handle,
-    answered: (request, answer) => readable(request, answer),
+    beforeSend: (request, answer) => readable(request, answer),
   };
 }
 
 /** Shows a refusal of the shared rules or a failure in words for a person. */
-const readable = (_request: ApiRequest, answer: Answer): Answer => {
+const readable = (_request: ApiRequest, answer: Reply): Reply => {
   if (answer.code === undefined) return answer;
   const { error } = JSON.parse(String(answer.body));
   const page = showBare(
@@ -127,7 +118,7 @@ const readable = (_request: ApiRequest, answer: Answer): Answer => {
   return { ...page, headers: { ...page.headers, ...retryAfterOf(answer) }, code: answer.code };
 };
 
-const retryAfterOf = ({ headers = {} }: Answer) => {
+const retryAfterOf = ({ headers = {} }: Reply) => {
   const wait = headers['retry-after'];
   return wait === undefined ? {} : { 'retry-after': wait };
 };
@@ -149,7 +140,7 @@ const isOwnForm = ({ request, form, csrf }: Visit): boolean => {
   return isFromHere(request) && given.length === wanted.length && timingSafeEqual(given, wanted);
 };
 
-const refuseForeignForm = (): Answer =>
+const refuseForeignForm = (): Reply =>
   showBare(
     'Please try again',
     html`<p role="alert">This form is not from a page of your login, so nothing was done.
@@ -157,7 +148,7 @@ const refuseForeignForm = (): Answer =>
     403,
   );
 
-const tooManyForms = (wait: number): Answer =>
+const tooManyForms = (wait: number): Reply =>
   showBare(
     'Too many changes',
     html`<p role="alert">You have sent too many forms in a minute, so nothing was done. Wait ${wait} s, then try again.
@@ -166,7 +157,7 @@ const tooManyForms = (wait: number): Answer =>
     wait,
   );
 
-const tooManyPages = (wait: number): Answer =>
+const tooManyPages = (wait: number): Reply =>
   showBare(
     'Too many pages',
     html`<p role="alert">You have asked for too many pages in a second. Wait ${wait} s, then reload this one.</p>`,

@@ -1,4 +1,4 @@
-import type { ApiRequest } from '../http/route.ts';
+import type { ApiRequest } from '../http/contract/route.ts';
 import type { Api, ErrorAnswer, LoggedInUser } from './api.ts';
 
 /** A request of a page by a logged-in user. */

@@ -1,6 +1,4 @@
 import type { Logger } from 'pino';
-import { BUSY_GATHER_MS } from '../platform/event-loop.ts';
-import { pause } from '../platform/pause.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 import { isHidden } from './hidden.ts';
 import type { Batch, EventStore, FollowOptions, Position, RecordedEvent } from './port.ts';
@@ -19,10 +17,7 @@ export interface Tail {
   follow(options: TailFollowOptions): AsyncGenerator<Batch>;
   /** Returns whether a follower at this position can read from memory. */
   covers(position: Position | null): boolean;
-  /**
-   * Ends the current gathering, because a caller waits for the next events; while the event loop is busy, not before
-   * `BUSY_GATHER_MS`.
-   */
+  /** Ends the current gathering, because a caller waits for the next events. */
   hurry(): void;
   close(): Promise<void>;
 }
@@ -31,7 +26,6 @@ export interface TailOptions {
   readonly store: Pick<EventStore, 'follow' | 'head'>;
   /** Returns milliseconds since the epoch, for expiry. */
   readonly now: () => number;
-  readonly isEventLoopBusy: () => boolean;
   readonly log: Pick<Logger, 'error'>;
 }
 
@@ -121,11 +115,7 @@ class LogTail implements Tail {
   }
 
   async #gather(signal: AbortSignal): Promise<void> {
-    let ms = Math.min(GATHER_MS, ...[...this.#gatherTimes].map((gatherMs) => gatherMs()));
-    if (this.#options.isEventLoopBusy()) {
-      await pause(BUSY_GATHER_MS, signal);
-      ms -= BUSY_GATHER_MS;
-    }
+    const ms = Math.min(GATHER_MS, ...[...this.#gatherTimes].map((gatherMs) => gatherMs()));
     if (ms > 0) await this.#gathering.wait(ms, signal);
   }
 

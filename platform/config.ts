@@ -62,7 +62,6 @@ const environment = z.object({
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   TRUSTED_PROXIES: cidrs('127.0.0.0/8,::1/128'),
   MAX_CONNECTIONS: whole(10_000),
-  MAX_CONNECTIONS_PER_ADDRESS: whole(500),
   OPS_HOSTS: list('').refine(
     (names) => names.every((name) => /^[a-z0-9.-]+$/i.test(name)),
     'is not a comma list of host names',

@@ -1,5 +1,6 @@
 import { createPgDriverFactory } from '@slonik/pg-driver';
 import { createPool, type DatabasePool, type DriverFactory, type DriverTypeParser } from 'slonik';
+import { createGate } from './gate.ts';
 import { POOLED, withSettings } from './open-pool.ts';
 import { within } from './pause.ts';
 
@@ -13,7 +14,6 @@ const typeParsers: readonly DriverTypeParser[] = [
   { name: 'timestamptz', parse: iso },
 ];
 
-/** Connections of the pool. `fairPool` has no more queries under way. */
 export const POOL_SIZE = 4;
 
 /** PostgreSQL's own limit of a statement, and later ours for its answer, milliseconds. */
@@ -37,9 +37,26 @@ const limitedDriver: DriverFactory = async (configuration) => {
   };
 };
 
+/** Lets no query wait inside the pool, which may forget it for ever when PostgreSQL crashes, and with it a read model. */
+export const queueQueries = (db: DatabasePool): DatabasePool => {
+  const connections = createGate({ room: POOL_SIZE });
+  const queued =
+    <Args extends unknown[], Result>(query: (...args: Args) => Promise<Result>) =>
+    (...args: Args): Promise<Result> =>
+      connections.enter(() => query(...args));
+  return {
+    ...db,
+    any: queued(db.any) as DatabasePool['any'],
+    maybeOne: queued(db.maybeOne) as DatabasePool['maybeOne'],
+    maybeOneFirst: queued(db.maybeOneFirst) as DatabasePool['maybeOneFirst'],
+    one: queued(db.one) as DatabasePool['one'],
+    oneFirst: queued(db.oneFirst) as DatabasePool['oneFirst'],
+  };
+};
+
 /** Creates the pool for complex, rare queries; hot paths use pg with named statements. */
-export const createSlonik = (url: string): Promise<DatabasePool> =>
-  createPool(withSettings(url, POOLED), {
+export const createSlonik = async (url: string): Promise<DatabasePool> => {
+  const db = await createPool(withSettings(url, POOLED), {
     maximumPoolSize: POOL_SIZE,
     typeParsers,
     connectionTimeout: 2_000,
@@ -50,3 +67,5 @@ export const createSlonik = (url: string): Promise<DatabasePool> =>
     // The default, DISCARD ALL at each release, costs more than most of the queries.
     resetConnection: () => Promise.resolve(),
   });
+  return queueQueries(db);
+};

@@ -1,5 +1,5 @@
 import { DAY } from '../domain/kernel/time.ts';
-import { BackendTimeout } from '../http/failures.ts';
+import { BackendTimeout } from '../http/errors/failures.ts';
 
 /** Until then an expired item answers 410, then 404 (contract, Sessions). */
 const TOLD_AS_GONE = 60 * DAY;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { DAY, hasUsualYear, utcDay } from '../domain/kernel/time.ts';
-import { parametersOf } from '../http/parameters.ts';
+import { parametersOf } from '../http/contract/parameters.ts';
 
 /** Usage range. */
 const LONGEST_DAYS = 31;

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-delivery.ts';
 import type { Position } from '../../event-store/port.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
 import { createListener } from '../../platform/listener.ts';
 import type { Metrics } from '../../platform/metrics.ts';

@@ -1,8 +1,7 @@
 import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
 import { plainName } from '../../domain/domains/hostname.ts';
-import { ShareUsedUp } from '../../http/failures.ts';
-import { createOwnHost } from '../../http/own-host.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
+import { createOwnHost } from '../../http/server/own-host.ts';
 import type { Config } from '../../platform/config.ts';
 import { createGates } from '../../platform/gate.ts';
 import type { Metrics } from '../../platform/metrics.ts';
@@ -33,7 +32,6 @@ const PROOF_MS = 2_000;
 const PROOFS_OF_PARTNER = {
   room: 4,
   patienceMs: 4_000,
-  refusal: (why: string): Error => new ShareUsedUp(`lookups of the partner's TXT records: ${why}`),
 };
 
 const tokens =

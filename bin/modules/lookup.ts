@@ -2,7 +2,7 @@ import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { ENRICHMENT_PREFIX } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
@@ -10,7 +10,7 @@ import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
 import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
-import { createFreshLookups } from '../../read-api/lookup/fresh-lookups.ts';
+import { createAnswerCache } from '../../read-api/lookup/answer-cache.ts';
 import { getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
 import { createInFlight } from '../../read-api/lookup/in-flight.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
@@ -26,7 +26,6 @@ const SETTLED_MS = 1_000;
 export const lookupRoutes = ({
   runtime,
   limiter,
-  readForPartner,
   counter,
   clues,
   caughtUp,
@@ -38,14 +37,13 @@ export const lookupRoutes = ({
   const shared = {
     count: counter.count,
     cluesOf: clues.of,
-    fresh: createFreshLookups({ note: runtime.lookupUses.note, configured }),
+    answerCache: createAnswerCache({ note: runtime.lookupUses.note, configured }),
     inFlight: createInFlight(config.LOOKUP_CAPACITY),
   };
   const submitting = {
     store,
     digest,
     intake,
-    readForPartner,
     configured,
     capacity: enrichmentCapacity(runtime, limiter),
     settlementsCaughtUp: async () => {

@@ -1,7 +1,7 @@
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
 import { type CompletionPorts, completeReveal } from '../../commands/reveals/complete-reveal.ts';
 import { createRevealSession, type RevealDeps } from '../../commands/reveals/reveal-session.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
 import {
   type EnrichRevealsDeps,
   enrichReveals,
@@ -25,13 +25,12 @@ import { useSavedResults } from './saved-results.ts';
 import { CAUGHT_UP_LIMIT_MS } from './sessions.ts';
 
 export const revealRoutes = (context: ApiContext): Route[] => {
-  const { runtime, limiter, readForPartner, trackerCommands, countCall } = context;
+  const { runtime, limiter, trackerCommands, countCall } = context;
   const { config, clock, db, dayKeys } = runtime;
   const caughtUp = context.caughtUp(['sessions', 'reveals'], CAUGHT_UP_LIMIT_MS);
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
   const revealDeps: RevealDeps = {
     ...completionPorts(runtime, sessions.find),
-    readForPartner,
     trackerRefusal: trackerCommands.refusal,
     admitRate: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,

@@ -1,7 +1,7 @@
 import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
-import type { Route } from '../../http/route.ts';
-import { callerOfAddress, createVisitorAddress, networkOf } from '../../http/visitor.ts';
+import type { Route } from '../../http/contract/route.ts';
+import { callerOfAddress, createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
 import { sharedNotes } from '../../platform/kept-out-exchange.ts';
 import { VISITOR_RATES } from '../../platform/rate-limit.ts';
 import { reserveForSession } from '../../processors/webhooks/queue-reservations.ts';

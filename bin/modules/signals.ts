@@ -1,5 +1,5 @@
 import { observeSignals } from '../../commands/signals/observe-signals.ts';
-import type { CluesOf } from '../../http/schemas/company-signals.ts';
+import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
 import { endPool } from '../../platform/end-postgres.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { openPool } from '../../platform/open-pool.ts';

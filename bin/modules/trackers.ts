@@ -1,4 +1,4 @@
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
 import { listTrackersRoute } from '../../read-api/trackers/list-trackers.ts';
 import { pixelRoute } from '../../read-api/trackers/pixel.ts';
 import { trackerUsageRoute } from '../../read-api/trackers/tracker-usage.ts';

@@ -1,4 +1,4 @@
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
 import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
 import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/close-usage-streams.ts';
 import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';

@@ -2,7 +2,7 @@ import { createEndpointCommands } from '../../commands/webhooks/manage-endpoints
 import { createSendTest } from '../../commands/webhooks/send-test.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { CYCLE_ATTEMPTS, CYCLE_MS } from '../../domain/webhooks/schedule.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/contract/route.ts';
 import { sealText } from '../../platform/master-key.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/claims.ts';
 import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';

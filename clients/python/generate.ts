@@ -4,8 +4,8 @@
  * `NotRequired` came with 3.11.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { documentedRoutes } from '../../bin/documented-routes.ts';
-import { openApiDocument } from '../../http/openapi.ts';
+import { documentedRoutes } from '../../bin/api-routes.ts';
+import { openApiDocument } from '../../http/docs/openapi.ts';
 
 interface Schema {
   readonly type?: string | readonly string[];

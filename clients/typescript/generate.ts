@@ -4,8 +4,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString } from 'openapi-typescript';
-import { documentedRoutes } from '../../bin/documented-routes.ts';
-import { openApiDocument } from '../../http/openapi.ts';
+import { documentedRoutes } from '../../bin/api-routes.ts';
+import { openApiDocument } from '../../http/docs/openapi.ts';
 
 const FILE = new URL('src/generated.ts', import.meta.url);
 /** Operations that browsers call with a tracker's id, and never a partner with a key. */

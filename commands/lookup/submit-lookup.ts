@@ -6,7 +6,6 @@ import { type IntakeCommand, type IntakeRefusal, intakeStream } from '../../doma
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
-import type { ReadForPartner } from '../read-for-partner.ts';
 import type { LookupStreams } from './aggregates.ts';
 import { type EnrichmentSources, type KnownEnrichment, loadEnrichment } from './generations.ts';
 import { submitReservation } from './submit-reservation.ts';
@@ -26,7 +25,6 @@ export interface WorkCapacity {
 }
 
 export interface SubmitLookupDeps extends LookupStreams, EnrichmentSources {
-  readonly readForPartner: ReadForPartner;
   readonly capacity: WorkCapacity;
   /** Resolves when all ended enrichments have settled their reservations, or after a short time limit. */
   readonly settlementsCaughtUp: () => Promise<void>;
@@ -88,7 +86,7 @@ export const submitLookup = async (
   request: SubmitLookup,
   context: CommandContext,
 ): Promise<Submission> => {
-  const loaded = await deps.readForPartner(request.partnerId, () => loadEnrichment(deps, request.ip));
+  const loaded = await loadEnrichment(deps, request.ip);
   const configured = deps.configured();
   const answered = answerFrom(loaded.state, request, { at: context.at, configured });
   if (answered) return answered;

@@ -5,7 +5,6 @@ import type { EventStore } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import { createLinger, LINGER } from '../linger.ts';
 import type { QueueReservation } from '../queue-reservation.ts';
-import type { ReadForPartner } from '../read-for-partner.ts';
 import {
   appendReveal,
   loadReveal,
@@ -28,7 +27,6 @@ export type NotRevealed =
 
 export interface RevealDeps {
   readonly store: EventStore;
-  readonly readForPartner: ReadForPartner;
   /** Finds a partner's session by id; expired ones may be missing. */
   readonly findSession: (
     partnerId: string,
@@ -98,7 +96,7 @@ const revealSession = async (
 ): Promise<Result<Reveal, NotRevealed>> => {
   const { partnerId, sessionId } = request;
   const revealId = revealIdOf(request);
-  const loading = deps.readForPartner(partnerId, () => loadReveal(deps.store, revealId, EXPIRED_TOO));
+  const loading = loadReveal(deps.store, revealId, EXPIRED_TOO);
   // A new reveal needs these reads, so they start concurrently with the load. Recording the use of the saved result again does no harm.
   const sessionRead = failingWhenAwaited(deps.findSession(partnerId, sessionId));
   const refusalRead = failingWhenAwaited(

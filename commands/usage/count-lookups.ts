@@ -7,7 +7,7 @@ import { hourOf } from './hour.ts';
 export interface CountedLookup {
   readonly keyId: string;
   readonly outcome: Outcome;
-  readonly cacheHit: boolean;
+  readonly served: boolean;
   readonly durationMs: number;
 }
 
@@ -26,15 +26,8 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
     corrected: (counts) => ({ type: 'usage.LookupsCorrected.v1', data: { counts } }),
   });
   return {
-    count: ({ keyId, outcome, cacheHit, durationMs }) =>
-      counter.count([
-        keyId,
-        hourOf(clock.now()),
-        outcome,
-        1,
-        cacheHit ? 1 : 0,
-        Math.round(durationMs * 1_000),
-      ]),
+    count: ({ keyId, outcome, served, durationMs }) =>
+      counter.count([keyId, hourOf(clock.now()), outcome, 1, served ? 1 : 0, Math.round(durationMs * 1_000)]),
     close: () => counter.close(),
   };
 };

@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { alert, count, facts, field, form } from '../components.ts';
 import { html } from '../html.ts';
@@ -43,7 +43,7 @@ export const accountPages = (deps: AccountDeps): PageRoute[] => [
   },
 ];
 
-const account = async ({ countLogins }: AccountDeps, visit: Visit): Promise<Answer> => {
+const account = async ({ countLogins }: AccountDeps, visit: Visit): Promise<Reply> => {
   const { user } = visit;
   const logins = await countLogins(user.user_id);
   return show(visit, {
@@ -63,7 +63,7 @@ const account = async ({ countLogins }: AccountDeps, visit: Visit): Promise<Answ
   });
 };
 
-const passwordPage = (visit: Visit, error?: string, wait: number | null = null): Answer => {
+const passwordPage = (visit: Visit, error?: string, wait: number | null = null): Reply => {
   const { is_first, name } = visit.user;
   return showBare(
     is_first ? 'Choose your password' : 'Change the password',
@@ -89,7 +89,7 @@ const passwordPage = (visit: Visit, error?: string, wait: number | null = null):
   );
 };
 
-const changePassword = async (deps: AccountDeps, visit: Visit): Promise<Answer> => {
+const changePassword = async (deps: AccountDeps, visit: Visit): Promise<Reply> => {
   const waitForForm = await deps.admitForm(visit);
   if (waitForForm !== null) {
     return passwordPage(

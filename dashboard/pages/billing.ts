@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import { fileAnswer, redirectAfterPost } from '../answers.ts';
 import { count, counted, form, nothingYet, table, time } from '../components.ts';
 import { html } from '../html.ts';
@@ -49,7 +49,7 @@ export const billingPages = (deps: BillingDeps): PageRoute[] => [
   },
 ];
 
-const billing = async ({ months, verdict }: BillingDeps, visit: Visit): Promise<Answer> => {
+const billing = async ({ months, verdict }: BillingDeps, visit: Visit): Promise<Reply> => {
   const { partner_id } = visit.user;
   const [listed, audited] = await Promise.all([months(partner_id), verdict(partner_id)]);
   return show(visit, {
@@ -112,7 +112,7 @@ const verdictOf = ({ began_at, ended_at, report }: Verdict) => {
   }`;
 };
 
-const csv = async ({ months }: BillingDeps, { user }: Visit): Promise<Answer> => {
+const csv = async ({ months }: BillingDeps, { user }: Visit): Promise<Reply> => {
   const rows = (await months(user.partner_id)).map(
     ({ month, completed, units }) => `${month},${completed},${units}`,
   );

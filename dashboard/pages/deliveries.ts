@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { DeliveryBody, DeliveryState } from '../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../read-api/webhooks/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
@@ -62,7 +62,7 @@ const history = async (
   visit: Visit,
   refused: Refused = null,
   notice: string | null = null,
-): Promise<Answer> => {
+): Promise<Reply> => {
   const status = visit.query.get('status') ?? '';
   const cursor = visit.query.get('cursor') ?? '';
   const params = endpointOf(visit);
@@ -88,7 +88,7 @@ const history = async (
           )
         : table(
             'Deliveries, the newest first',
-            ['Queued', 'Event', 'State', 'Attempts', 'Last attempt', 'Answer', 'Next attempt'],
+            ['Queued', 'Event', 'State', 'Attempts', 'Last attempt', 'Reply', 'Next attempt'],
             deliveries.map((delivery) => [
               html`<a href="${at}/${delivery.id}">${time(delivery.created_at)}</a>`,
               delivery.type,
@@ -129,7 +129,7 @@ const answerOf = ({ http_status, error }: DeliveryBody): string =>
     .filter((text) => text !== '')
     .join(', ') || '–';
 
-const retryAll = async ({ retryFailedSince }: DeliveryDeps, visit: Visit): Promise<Answer> => {
+const retryAll = async ({ retryFailedSince }: DeliveryDeps, visit: Visit): Promise<Reply> => {
   const day = textOf(visit, 'since');
   if (!/^\d{4}-\d{2}-\d{2}$/.test(day) || Number.isNaN(Date.parse(day))) {
     return history(visit, { ok: false, status: 400, code: 'invalid_date', message: 'Choose a day.' });
@@ -145,7 +145,7 @@ const retryAll = async ({ retryFailedSince }: DeliveryDeps, visit: Visit): Promi
   );
 };
 
-const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
+const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
   const params = { ...endpointOf(visit), delivery_id: visit.request.params.delivery_id ?? '' };
   const found = await visit.api<DeliveryBody & { readonly event: unknown }>('GET', DELIVERY, { params });
   if (!found.ok) return history(visit, found);
@@ -162,7 +162,7 @@ const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
       ['Queued', time(delivery.created_at)],
       ['Attempts', count(delivery.attempts)],
       ['Last attempt', time(delivery.last_attempt_at)],
-      ['Answer', answerOf(delivery)],
+      ['Reply', answerOf(delivery)],
       ['Next attempt', time(delivery.next_attempt_at, '–')],
       ['Delivered', time(delivery.delivered_at, '–')],
     ])}
@@ -185,7 +185,7 @@ const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
   });
 };
 
-const retry = async (visit: Visit): Promise<Answer> => {
+const retry = async (visit: Visit): Promise<Reply> => {
   const delivery_id = visit.request.params.delivery_id ?? '';
   const params = { ...endpointOf(visit), delivery_id };
   const retried = await visit.api('POST', `${DELIVERY}/retry`, { params });

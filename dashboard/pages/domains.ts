@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { DomainBody } from '../../read-api/domains/schemas.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
@@ -44,7 +44,7 @@ export const domainPages = (deps: DomainDeps): PageRoute[] => [
   { method: 'POST', path: `${PATH}/:tracker_id/:domain_id/delete`, handle: (visit) => remove(deps, visit) },
 ];
 
-const list = async (deps: DomainDeps, visit: Visit, refused: Refused = null): Promise<Answer> => {
+const list = async (deps: DomainDeps, visit: Visit, refused: Refused = null): Promise<Reply> => {
   const [listed, domains] = await Promise.all([
     visit.api<{ trackers: readonly TrackerBody[] }>('GET', '/v1/trackers'),
     deps.list(visit.user.partner_id),
@@ -110,7 +110,7 @@ const TROUBLES: Readonly<Record<string, string>> = {
 };
 const trouble = (error: string | null): string => (error === null ? '–' : (TROUBLES[error] ?? error));
 
-const create = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
+const create = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
   const params = { tracker_id: textOf(visit, 'tracker_id') };
   const body = { hostname: textOf(visit, 'hostname') };
   const made = await visit.api<DomainBody>('POST', '/v1/trackers/:tracker_id/domains', { params, body });
@@ -124,7 +124,7 @@ const paramsOf = ({ request: { params } }: Visit) => ({
 });
 const pathOf = ({ tracker_id, id }: DomainBody): string => `${PATH}/${tracker_id}/${id}`;
 
-const one = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
+const one = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
   const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
   if (!found.ok) return list(deps, visit, found);
   const domain = found.body;
@@ -165,7 +165,7 @@ const one = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
   });
 };
 
-const askDelete = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
+const askDelete = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
   const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
   if (!found.ok) return list(deps, visit, found);
   return show(visit, {
@@ -180,7 +180,7 @@ const askDelete = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
   });
 };
 
-const remove = async (deps: DomainDeps, visit: Visit): Promise<Answer> => {
+const remove = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
   const removed = await visit.api('DELETE', DOMAIN, { params: paramsOf(visit) });
   return removed.ok ? redirectAfterPost(PATH, 'domain-given-up') : list(deps, visit, removed);
 };

@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import { redirectAfterPost } from '../answers.ts';
 import type { ErrorAnswer } from '../api.ts';
 import {
@@ -68,7 +68,7 @@ const list = async (
   { list, usualLimits, ceilingsOf }: KeyDeps,
   visit: Visit,
   refused: Refused = null,
-): Promise<Answer> => {
+): Promise<Reply> => {
   const { partner_id } = visit.user;
   const [keys, ceilings] = await Promise.all([list(partner_id), ceilingsOf(partner_id)]);
   return show(visit, {
@@ -107,7 +107,7 @@ const stateOf = ({ revoked_at, expires_at }: DashboardKey, { request }: Visit) =
   return badge('active', 'good');
 };
 
-const create = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
+const create = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
   const name = textOf(visit, 'name');
   const made = await deps.create(visit, { name, limits: limitsIn(visit) });
   if (!made.ok) return list(deps, visit, made);
@@ -123,10 +123,10 @@ const create = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
 const find = ({ find }: KeyDeps, { user, request }: Visit): Promise<DashboardKey | null> =>
   find(user.partner_id, request.params.key_id ?? '');
 
-const missing = (deps: KeyDeps, visit: Visit): Promise<Answer> =>
+const missing = (deps: KeyDeps, visit: Visit): Promise<Reply> =>
   list(deps, visit, { ok: false, status: 404, code: 'key_not_found', message: 'There is no such key.' });
 
-const one = async (deps: KeyDeps, visit: Visit, refused: Refused = null): Promise<Answer> => {
+const one = async (deps: KeyDeps, visit: Visit, refused: Refused = null): Promise<Reply> => {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
   const ceilings = await deps.ceilingsOf(visit.user.partner_id);
@@ -146,7 +146,7 @@ const one = async (deps: KeyDeps, visit: Visit, refused: Refused = null): Promis
   });
 };
 
-const update = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
+const update = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
   const given = limitsIn(visit);
@@ -157,7 +157,7 @@ const update = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
   return updated.ok ? redirectAfterPost(PATH, 'key-updated') : one(deps, visit, updated);
 };
 
-const askRevoke = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
+const askRevoke = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
   return show(visit, {
@@ -173,7 +173,7 @@ const askRevoke = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
   });
 };
 
-const revoke = async (deps: KeyDeps, visit: Visit): Promise<Answer> => {
+const revoke = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
   const revoked = await deps.revoke(visit, key.key_id);

@@ -1,5 +1,5 @@
-import { parametersOf } from '../../http/parameters.ts';
-import type { Answer, ApiRequest } from '../../http/route.ts';
+import { parametersOf } from '../../http/contract/parameters.ts';
+import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { alert, field } from '../components.ts';
 import { flashMessage } from '../flash-message.ts';
@@ -47,7 +47,7 @@ export const logoutAction = ({ logOut }: LoginDeps): PageRoute => ({
   },
 });
 
-const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: Shown): Answer =>
+const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: Shown): Reply =>
   showBare(
     'Log in',
     html`${error && alert(error)}${flash && html`<p class="said" role="status">${flash}</p>`}
@@ -66,7 +66,7 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
 /** A longer name is no user's, however it is composed: it is cut, because a form's whole takes milliseconds to hash and to show. */
 const LONGEST_NAME = 801;
 
-const logIn = async ({ tooMany, logIn }: LoginDeps, request: ApiRequest): Promise<Answer> => {
+const logIn = async ({ tooMany, logIn }: LoginDeps, request: ApiRequest): Promise<Reply> => {
   const form = formOf(request);
   const name = (form.get('name') ?? '').slice(0, LONGEST_NAME).toWellFormed();
   const next = ownPath(form.get('next'));

@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import { barChart } from '../charts.ts';
 import { count, facts, nothingYet, table } from '../components.ts';
 import { daysBack } from '../days.ts';
@@ -37,7 +37,7 @@ export const overviewPage = (deps: OverviewDeps): PageRoute => ({
   handle: (visit) => overview(deps, visit),
 });
 
-const overview = async (deps: OverviewDeps, visit: Visit): Promise<Answer> => {
+const overview = async (deps: OverviewDeps, visit: Visit): Promise<Reply> => {
   const { partner_id } = visit.user;
   const days = daysBack(visit.request.receivedAt, DAYS);
   const since = days[0] ?? '';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { RevealBody } from '../../read-api/reveals/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { badge, confirmation, facts, time } from '../components.ts';
@@ -23,7 +23,7 @@ export const revealPages = (deps: RevealDeps): PageRoute[] => [
   { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
 ];
 
-const ask = async ({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = null): Promise<Answer> => {
+const ask = async ({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = null): Promise<Reply> => {
   const session_id = visit.request.params.session_id ?? '';
   const known = await visit.api('GET', '/v1/sessions/:session_id', { params: { session_id } });
   if (!known.ok) {
@@ -46,7 +46,7 @@ const ask = async ({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = n
 };
 
 /** The page contains the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
-const question = (visit: Visit, idempotencyKey: string, warning: Content, refused: Refused): Answer => {
+const question = (visit: Visit, idempotencyKey: string, warning: Content, refused: Refused): Reply => {
   const at = `/dashboard/sessions/${encodeURIComponent(visit.request.params.session_id ?? '')}`;
   return show(visit, {
     title: 'Reveal the company?',
@@ -63,7 +63,7 @@ const question = (visit: Visit, idempotencyKey: string, warning: Content, refuse
   });
 };
 
-const reveal = async (deps: RevealDeps, visit: Visit): Promise<Answer> => {
+const reveal = async (deps: RevealDeps, visit: Visit): Promise<Reply> => {
   const session_id = visit.request.params.session_id ?? '';
   const idempotencyKey = textOf(visit, 'idempotency_key');
   const revealed = await visit.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', {
@@ -78,7 +78,7 @@ const reveal = async (deps: RevealDeps, visit: Visit): Promise<Answer> => {
   return question(visit, idempotencyKey, again, revealed);
 };
 
-const receipt = async (visit: Visit): Promise<Answer> => {
+const receipt = async (visit: Visit): Promise<Reply> => {
   const reveal_id = visit.request.params.reveal_id ?? '';
   const found = await visit.api<RevealBody>('GET', '/v1/reveals/:reveal_id', { params: { reveal_id } });
   if (!found.ok) {

@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { SessionBody } from '../../read-api/sessions/schemas.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import { badge, facts, namesOfTrackers, nothingYet, select, table, time } from '../components.ts';
@@ -38,7 +38,7 @@ export const sessionPages = (deps: SessionDeps): PageRoute[] => [
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-const feed = async (deps: SessionDeps, visit: Visit, refused: Refused = null): Promise<Answer> => {
+const feed = async (deps: SessionDeps, visit: Visit, refused: Refused = null): Promise<Reply> => {
   const asked = visit.query.get('tracker_id') ?? '';
   const trackerId = UUID.test(asked) ? asked : null;
   const before = visit.query.get('before');
@@ -97,7 +97,7 @@ const companyOf = (reveals: readonly RevealOfSession[]): Content => {
   return reveals.length > 0 ? badge('pending', 'wait') : badge('not revealed', 'off');
 };
 
-const one = async (deps: SessionDeps, visit: Visit): Promise<Answer> => {
+const one = async (deps: SessionDeps, visit: Visit): Promise<Reply> => {
   const session_id = visit.request.params.session_id ?? '';
   const found = await visit.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } });
   if (!found.ok) return feed(deps, visit, found);

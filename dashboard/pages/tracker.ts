@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import type { ErrorAnswer } from '../api.ts';
@@ -53,7 +53,7 @@ const find = async (visit: Visit): Promise<TrackerBody | ErrorAnswer> => {
 
 const DAYS = 30;
 
-const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
+const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
   const days = daysBack(visit.request.receivedAt, DAYS);
   const [tracker, usage] = await Promise.all([
     find(visit),
@@ -137,14 +137,14 @@ const change = async (
   method: 'POST' | 'DELETE',
   path: string,
   done: string,
-): Promise<Answer> => {
+): Promise<Reply> => {
   const params = paramsOf(visit);
   const changed = await visit.api(method, path, { params });
   if (!changed.ok) return one(visit, changed);
   return redirectAfterPost(done === 'tracker-deleted' ? PATH : `${PATH}/${params.tracker_id}`, done);
 };
 
-const askDelete = async (visit: Visit): Promise<Answer> => {
+const askDelete = async (visit: Visit): Promise<Reply> => {
   const tracker = await find(visit);
   if ('ok' in tracker) return list(visit, tracker);
   return show(visit, {

@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { badge, field, form, nothingYet, table, time } from '../components.ts';
@@ -19,7 +19,7 @@ export interface TrackerList {
   readonly trackers: readonly TrackerBody[];
 }
 
-export const list = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
+export const list = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
   const listed = await visit.api<TrackerList>('GET', '/v1/trackers');
   const trackers = listed.ok ? listed.body.trackers : [];
   return show(visit, {
@@ -61,7 +61,7 @@ export const list = async (visit: Visit, refused: Refused = null): Promise<Answe
 export const stateOf = ({ disabled_at }: TrackerBody) =>
   disabled_at === null ? badge('enabled', 'good') : badge('disabled', 'off');
 
-const create = async (visit: Visit): Promise<Answer> => {
+const create = async (visit: Visit): Promise<Reply> => {
   const reference = textOf(visit, 'customer_reference');
   const origins = textOf(visit, 'origins').split(/\s+/).filter(Boolean);
   const made = await visit.api<TrackerBody>('POST', '/v1/trackers', {

@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { DeliveryTotals, WebhookBody } from '../../read-api/webhooks/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import type { ApiAnswer } from '../api.ts';
@@ -28,7 +28,7 @@ const pathOf = (visit: Visit): string => `${PATH}/${encodeURIComponent(paramsOf(
 const find = (visit: Visit): Promise<ApiAnswer<WebhookBody>> =>
   visit.api('GET', WEBHOOK, { params: paramsOf(visit) });
 
-const one = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
+const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
   const found = await find(visit);
   if (!found.ok) return list(visit, found);
   const webhook = found.body;
@@ -86,24 +86,24 @@ const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
     <a class="button danger" href="${at}/rotate">Rotate the secret…</a>
     <a class="button danger" href="${at}/delete">Delete the endpoint…</a></p></section>`;
 
-const update = async (visit: Visit): Promise<Answer> => {
+const update = async (visit: Visit): Promise<Reply> => {
   const body = { name: textOf(visit, 'name'), events: visit.form.getAll('events') };
   const changed = await visit.api('PATCH', WEBHOOK, { params: paramsOf(visit), body });
   return changed.ok ? redirectAfterPost(pathOf(visit), 'webhook-changed') : one(visit, changed);
 };
 
-const enable = async (visit: Visit, enabled: boolean): Promise<Answer> => {
+const enable = async (visit: Visit, enabled: boolean): Promise<Reply> => {
   const changed = await visit.api('PATCH', WEBHOOK, { params: paramsOf(visit), body: { enabled } });
   if (!changed.ok) return one(visit, changed);
   return redirectAfterPost(pathOf(visit), enabled ? 'webhook-enabled' : 'webhook-paused');
 };
 
-const test = async (visit: Visit): Promise<Answer> => {
+const test = async (visit: Visit): Promise<Reply> => {
   const sent = await visit.api('POST', `${WEBHOOK}/test`, { params: paramsOf(visit) });
   return sent.ok ? redirectAfterPost(`${pathOf(visit)}/deliveries`, 'webhook-tested') : one(visit, sent);
 };
 
-const askRotate = async (visit: Visit): Promise<Answer> => {
+const askRotate = async (visit: Visit): Promise<Reply> => {
   const found = await find(visit);
   if (!found.ok) return list(visit, found);
   return show(visit, {
@@ -119,14 +119,14 @@ const askRotate = async (visit: Visit): Promise<Answer> => {
   });
 };
 
-const rotate = async (visit: Visit): Promise<Answer> => {
+const rotate = async (visit: Visit): Promise<Reply> => {
   const rotated = await visit.api<WithSecret>('POST', `${WEBHOOK}/rotate-secret`, {
     params: paramsOf(visit),
   });
   return rotated.ok ? secretPage(visit, 'The new secret', rotated.body) : one(visit, rotated);
 };
 
-const askDelete = async (visit: Visit): Promise<Answer> => {
+const askDelete = async (visit: Visit): Promise<Reply> => {
   const found = await find(visit);
   if (!found.ok) return list(visit, found);
   return show(visit, {
@@ -142,7 +142,7 @@ const askDelete = async (visit: Visit): Promise<Answer> => {
   });
 };
 
-const remove = async (visit: Visit): Promise<Answer> => {
+const remove = async (visit: Visit): Promise<Reply> => {
   const removed = await visit.api('DELETE', WEBHOOK, { params: paramsOf(visit) });
   return removed.ok ? redirectAfterPost(PATH, 'webhook-deleted') : one(visit, removed);
 };

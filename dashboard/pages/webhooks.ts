@@ -1,4 +1,4 @@
-import type { Answer } from '../../http/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import type { WebhookBody, WebhookWorker } from '../../read-api/webhooks/schemas.ts';
 import {
@@ -37,7 +37,7 @@ interface WebhookList {
 }
 export type WithSecret = WebhookBody & { readonly signing_secret: string };
 
-export const list = async (visit: Visit, refused: Refused = null): Promise<Answer> => {
+export const list = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
   const [listed, trackers] = await Promise.all([
     visit.api<WebhookList>('GET', '/v1/webhooks'),
     visit.api<{ trackers: readonly TrackerBody[] }>('GET', '/v1/trackers'),
@@ -91,7 +91,7 @@ const slow = ({ last_seen_at, due }: WebhookWorker) =>
   html`<p class="notice">Deliveries are not being sent just now: the service's worker was last seen
     ${time(last_seen_at)}, and ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost.</p>`;
 
-const create = async (visit: Visit): Promise<Answer> => {
+const create = async (visit: Visit): Promise<Reply> => {
   const tracker = textOf(visit, 'tracker_id');
   const made = await visit.api<WithSecret>('POST', '/v1/webhooks', {
     body: {
@@ -104,7 +104,7 @@ const create = async (visit: Visit): Promise<Answer> => {
   return made.ok ? secretPage(visit, 'Your new endpoint', made.body) : list(visit, made);
 };
 
-export const secretPage = (visit: Visit, title: string, { id, name, signing_secret }: WithSecret): Answer =>
+export const secretPage = (visit: Visit, title: string, { id, name, signing_secret }: WithSecret): Reply =>
   show(visit, {
     title,
     section: 'Webhooks',

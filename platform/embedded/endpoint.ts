@@ -58,7 +58,7 @@ function notedPort({ portFile }: DatabaseLocation): number | null {
 
 async function notePort({ portFile }: DatabaseLocation): Promise<number> {
   const port = await freePort();
-  writeFileSync(portFile, `${port}\n`, { mode: 0o644 });
+  writeFileSync(portFile, `${port}\n`, { mode: 0o600 });
   return port;
 }
 

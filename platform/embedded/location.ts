@@ -97,6 +97,6 @@ function readPointer(wanted: string): string | null {
 
 function writePointer(wanted: string, base: string): void {
   const pointer = join(wanted, POINTER);
-  writeFileSync(`${pointer}.${process.pid}`, `${base}\n`, { mode: 0o644 });
+  writeFileSync(`${pointer}.${process.pid}`, `${base}\n`, { mode: 0o600 });
   renameSync(`${pointer}.${process.pid}`, pointer);
 }

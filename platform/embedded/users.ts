@@ -48,6 +48,6 @@ function living(file: string): User[] {
 
 function save(file: string, users: readonly User[]): void {
   const next = `${file}.${randomUUID()}`;
-  writeFileSync(next, `${JSON.stringify(users)}\n`, { flag: 'wx', mode: 0o644 });
+  writeFileSync(next, `${JSON.stringify(users)}\n`, { flag: 'wx', mode: 0o600 });
   renameSync(next, file);
 }

@@ -1,6 +1,6 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { BackendTimeout } from '../../http/failures.ts';
+import { BackendTimeout } from '../../http/errors/failures.ts';
 
 const domainRow = z.object({
   domain_id: z.string(),

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
-import type { ApiKey } from '../../http/route.ts';
+import type { ApiKey } from '../../http/contract/route.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { readTogether } from '../../platform/read-together.ts';
 

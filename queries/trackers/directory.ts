@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { hasManyLabels, isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
-import { BackendTimeout } from '../../http/failures.ts';
+import { BackendTimeout } from '../../http/errors/failures.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
 import { readTogether } from '../../platform/read-together.ts';
 

@@ -1,7 +1,7 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { subscribableSchema, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
-import { BackendTimeout } from '../../http/failures.ts';
+import { BackendTimeout } from '../../http/errors/failures.ts';
 
 const endpointRow = z.object({
   webhook_id: z.string(),

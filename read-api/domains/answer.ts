@@ -1,5 +1,5 @@
-import { MANAGEMENT_BODY_LIMIT } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { MANAGEMENT_BODY_LIMIT } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { snippetOf } from '../snippet.ts';
 import type { DomainBody } from './schemas.ts';
 
@@ -61,4 +61,4 @@ export const domainAnswer = (
   request: PartnerRequest,
   status: 200 | 201,
   fields: Omit<DomainBody, 'request_id'>,
-): Answer => ({ status, body: JSON.stringify({ ...fields, request_id: request.id }) });
+): Reply => ({ status, body: JSON.stringify({ ...fields, request_id: request.id }) });

@@ -1,6 +1,6 @@
-import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
 import { type DomainReads, type DomainRow, findDomain, listDomains } from '../../queries/domains/domains.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { DOMAIN_ROUTE, domainAnswer, domainFields, type TokenOf } from './answer.ts';
@@ -33,7 +33,7 @@ export const domainReadRoutes = (deps: DomainReadDeps): PartnerRoute[] => [
   },
 ];
 
-const list = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Answer> => {
+const list = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Reply> => {
   const tracker = await trackerOf(deps, request);
   if (typeof tracker === 'string') return refusal(request, tracker);
   const rows = await listDomains(deps.db, tracker.tracker_id);
@@ -41,7 +41,7 @@ const list = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Answ
   return { status: 200, body: JSON.stringify({ domains, request_id: request.id }) };
 };
 
-const get = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Answer> => {
+const get = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Reply> => {
   const tracker = await trackerOf(deps, request);
   if (typeof tracker === 'string') return refusal(request, tracker);
   const domainId = uuidParam(request, 'domain_id');

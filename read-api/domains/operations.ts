@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from '../../http/responses.ts';
+import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from '../../http/contract/responses.ts';
 import { type DomainBody, domainBody, domainCreate, domainDeleted, domainList } from './schemas.ts';
 
 const ID = '7d9b4c1e-0f5a-4b8e-9c63-1b2a3d4e5f60';

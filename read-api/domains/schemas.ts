@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import 'zod-openapi';
-import { requestId, timestamp } from '../../http/schemas/common.ts';
+import { requestId, timestamp } from '../../http/contract/schemas/common.ts';
 
 const hostname = z.string().meta({
   description: 'Lower case, IDNs as punycode, at least two labels, no trailing dot; no address.',

@@ -1,14 +1,14 @@
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import { isStale } from '../../domain/lookup/result.ts';
 import type { Outcome } from '../../domain/usage/events.ts';
-import type { Answer, ApiRequest } from '../../http/route.ts';
+import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { POLL_SECONDS } from '../polling.ts';
 import type { RefreshError, RefreshStatus } from './schemas.ts';
 
 /** An answer to a lookup, with what it counts as in usage. */
-export interface LookupAnswer extends Answer {
+export interface LookupReply extends Reply {
   readonly outcome: Outcome;
-  readonly cacheHit: boolean;
+  readonly served: boolean;
   /** What must have happened before the answer is sent, besides its being counted. */
   readonly ready?: Promise<unknown>;
 }
@@ -43,13 +43,13 @@ export const lookupFragment = (saved: SavedResult, refresh: Refresh, at: number)
   }).slice(1, -1);
 
 /** 200 from a fragment. `ip` as the caller spelled it. */
-export const lookupAnswer = (
+export const lookupReply = (
   request: ApiRequest,
   ip: string,
   fragment: string,
   matchType: SavedResult['match_type'],
   refresh: Refresh,
-): LookupAnswer => ({
+): LookupReply => ({
   status: 200,
   body: `{"ip":${JSON.stringify(ip)},${fragment},"request_id":"${request.id}"}`,
   headers:
@@ -59,7 +59,7 @@ export const lookupAnswer = (
         ? {}
         : { 'retry-after': String(refresh.retryAfterSeconds) },
   outcome: matchType,
-  cacheHit: true,
+  served: true,
 });
 
 export interface PendingLookup {
@@ -73,7 +73,7 @@ export interface PendingLookup {
 }
 
 /** 202, for work under way (contract, Lookup 1). */
-export const pendingAnswer = (request: ApiRequest, ip: string, pending: PendingLookup): LookupAnswer => {
+export const pendingReply = (request: ApiRequest, ip: string, pending: PendingLookup): LookupReply => {
   const { lookupIp, submittedAt, attempts, nextAttemptAt, enqueued } = pending;
   const status_url = `/v1/lookup?ip=${encodeURIComponent(lookupIp)}`;
   const status = attempts === 0 ? 'pending' : 'retrying';
@@ -95,14 +95,14 @@ export const pendingAnswer = (request: ApiRequest, ip: string, pending: PendingL
     body: `${fields},"request_id":"${request.id}"}`,
     headers: { location: status_url, 'retry-after': String(POLL_SECONDS) },
     outcome: enqueued ? 'enqueued' : status,
-    cacheHit: false,
+    served: false,
   };
 };
 
 /** What an answer to a lookup counts as (contract, Lookup 9). */
-export const outcomeOf = (answer: Answer | LookupAnswer): { outcome: Outcome; cacheHit: boolean } => {
+export const outcomeOf = (answer: Reply | LookupReply): { outcome: Outcome; served: boolean } => {
   if ('outcome' in answer) return answer;
-  if (answer.status === 429) return { outcome: 'rate_limited', cacheHit: false };
+  if (answer.status === 429) return { outcome: 'rate_limited', served: false };
   const invalid = answer.status === 400 || answer.status === 413 || answer.status === 415;
-  return { outcome: invalid ? 'invalid_request' : 'error', cacheHit: false };
+  return { outcome: invalid ? 'invalid_request' : 'error', served: false };
 };

@@ -1,14 +1,14 @@
 import type { Outcome } from '../../domain/usage/events.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import type { Answer, KeyRequest, KeyRoute } from '../../http/route.ts';
-import type { CluesOf } from '../../http/schemas/company-signals.ts';
+import type { KeyRequest, KeyRoute, Reply } from '../../http/contract/route.ts';
+import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { outcomeOf } from './answer.ts';
 import { withClues } from './with-clues.ts';
 
 export type CountLookup = (lookup: {
   readonly keyId: string;
   readonly outcome: Outcome;
-  readonly cacheHit: boolean;
+  readonly served: boolean;
   readonly durationMs: number;
 }) => Promise<void>;
 
@@ -16,7 +16,10 @@ export type CountLookup = (lookup: {
  * Counts every answer to an authenticated lookup durably before it is sent (contract, Lookup 9), and waits for
  * `ready`; gives those of enabled keys their clues.
  */
-export const countingAnswers = (count: CountLookup, cluesOf: CluesOf): NonNullable<KeyRoute['answered']> => {
+export const countBeforeSend = (
+  count: CountLookup,
+  cluesOf: CluesOf,
+): NonNullable<KeyRoute['beforeSend']> => {
   const counted = counting(count);
   return (request, answer) =>
     request.caller.company_signals
@@ -26,7 +29,7 @@ export const countingAnswers = (count: CountLookup, cluesOf: CluesOf): NonNullab
 
 const counting =
   (count: CountLookup) =>
-  async (request: KeyRequest, answer: Answer): Promise<Answer> => {
+  async (request: KeyRequest, answer: Reply): Promise<Reply> => {
     const durationMs = performance.now() - request.startedAt;
     try {
       const counted = count({ keyId: request.caller.key_id, ...pick(answer), durationMs });
@@ -38,7 +41,7 @@ const counting =
     }
   };
 
-const pick = (answer: Answer) => {
-  const { outcome, cacheHit } = outcomeOf(answer);
-  return { outcome, cacheHit };
+const pick = (answer: Reply) => {
+  const { outcome, served } = outcomeOf(answer);
+  return { outcome, served };
 };

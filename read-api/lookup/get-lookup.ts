@@ -1,23 +1,23 @@
 import type pg from 'pg';
 import { type PublicAddress, parsePublicAddress } from '../../domain/kernel/address.ts';
 import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { BackendTimeout } from '../../http/failures.ts';
-import { parametersOf } from '../../http/parameters.ts';
-import type { Answer, KeyRequest, KeyRoute } from '../../http/route.ts';
-import type { CluesOf } from '../../http/schemas/company-signals.ts';
+import { parametersOf } from '../../http/contract/parameters.ts';
+import type { KeyRequest, KeyRoute, Reply } from '../../http/contract/route.ts';
+import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
+import { BackendTimeout } from '../../http/errors/failures.ts';
 import { type LookupView, readLookup } from '../../queries/lookup/lookups.ts';
 import { POLL_SECONDS } from '../polling.ts';
 import {
-  lookupAnswer,
   lookupFragment,
+  lookupReply,
   NOT_NEEDED,
-  pendingAnswer,
+  pendingReply,
   REFRESH_PENDING,
   type Refresh,
 } from './answer.ts';
-import { type CountLookup, countingAnswers } from './counting.ts';
-import type { FreshLookups } from './fresh-lookups.ts';
+import type { AnswerCache } from './answer-cache.ts';
+import { type CountLookup, countBeforeSend } from './counting.ts';
 import type { InFlight } from './in-flight.ts';
 import { getLookupOperation } from './operations.ts';
 
@@ -25,7 +25,7 @@ export interface GetLookupDeps {
   readonly pool: pg.Pool;
   readonly count: CountLookup;
   readonly cluesOf: CluesOf;
-  readonly fresh: FreshLookups;
+  readonly answerCache: AnswerCache;
   readonly inFlight: InFlight;
   /** Returns the names of the providers that are asked now: the same array while they do not change. */
   readonly configured: () => readonly string[];
@@ -49,11 +49,11 @@ export const getLookupRoute = (deps: GetLookupDeps): KeyRoute => ({
   bodyLimit: 1_024,
   targetLimit: 512,
   operation: getLookupOperation,
-  answered: countingAnswers(deps.count, deps.cluesOf),
+  beforeSend: countBeforeSend(deps.count, deps.cluesOf),
   handle: (request) => {
     const text = ipOf(request.query);
     if (text === null) return refusal(request, 'invalid_query');
-    const cached = deps.fresh.answer(request, text);
+    const cached = deps.answerCache.answer(request, text);
     if (cached) return cached;
     const ip = parsePublicAddress(text);
     if (ip === null) return refusal(request, 'invalid_ip');
@@ -76,7 +76,7 @@ const read = async (
   request: KeyRequest,
   text: string,
   ip: PublicAddress,
-): Promise<Answer> => {
+): Promise<Reply> => {
   const { partner_id } = request.caller;
   const readNow = () => readLookup(deps.pool, ip, partner_id, request.receivedAt);
   let view = await readNow();
@@ -86,10 +86,10 @@ const read = async (
     view = await readNow();
   }
   if (view.saved) {
-    deps.fresh.keep(text, view.saved, request.receivedAt);
+    deps.answerCache.keep(text, view.saved, request.receivedAt);
     const refresh = refreshSeenBy(view, view.saved, request.receivedAt, configured);
     const fragment = lookupFragment(view.saved, refresh, request.receivedAt);
-    return lookupAnswer(request, text, fragment, view.saved.match_type, refresh);
+    return lookupReply(request, text, fragment, view.saved.match_type, refresh);
   }
   return withoutSaved(request, text, ip, view);
 };
@@ -121,14 +121,14 @@ const withoutSaved = (
   text: string,
   lookupIp: string,
   { reservation, work }: LookupView,
-): Answer => {
+): Reply => {
   if (!reservation || reservation.state === 'gave_up') return refusal(request, 'not_requested');
   switch (reservation.state) {
     case 'reserved':
       return refusal(request, 'submission_unconfirmed', { retryAfter: POLL_SECONDS });
     case 'submitted':
       if (!work) return refusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
-      return pendingAnswer(request, text, {
+      return pendingReply(request, text, {
         lookupIp,
         submittedAt: reservation.madeAt,
         attempts: work.attempts,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from '../../http/responses.ts';
+import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from '../../http/contract/responses.ts';
 import {
   type LookupBody,
   lookupBody,

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { matchTypeSchema } from '../../domain/lookup/result.ts';
-import { count, requestId, timestamp } from '../../http/schemas/common.ts';
-import { company, network } from '../../http/schemas/company.ts';
-import { companySignals } from '../../http/schemas/company-signals.ts';
+import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
+import { company, network } from '../../http/contract/schemas/company.ts';
+import { companySignals } from '../../http/contract/schemas/company-signals.ts';
 
 const matchType = z
   .enum(matchTypeSchema.options)

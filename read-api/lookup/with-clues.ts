@@ -1,7 +1,7 @@
-import { parametersOf } from '../../http/parameters.ts';
-import type { Answer, ApiRequest, KeyRequest } from '../../http/route.ts';
-import type { ShownCompany } from '../../http/schemas/company.ts';
-import type { CluesOf, CompanySignals } from '../../http/schemas/company-signals.ts';
+import { parametersOf } from '../../http/contract/parameters.ts';
+import type { ApiRequest, KeyRequest, Reply } from '../../http/contract/route.ts';
+import type { ShownCompany } from '../../http/contract/schemas/company.ts';
+import type { CluesOf, CompanySignals } from '../../http/contract/schemas/company-signals.ts';
 
 /** Statuses of answers that carry clues (contract, Company signals). */
 const CARRYING: ReadonlySet<number> = new Set([200, 202, 404, 503]);
@@ -12,10 +12,10 @@ const CARRYING: ReadonlySet<number> = new Set([200, 202, 404, 503]);
  */
 export const withClues = async (
   request: KeyRequest,
-  answer: Answer,
-  counted: Promise<Answer>,
+  answer: Reply,
+  counted: Promise<Reply>,
   cluesOf: CluesOf,
-): Promise<Answer> => {
+): Promise<Reply> => {
   const ask = (): Promise<CompanySignals> =>
     cluesOf(request.caller.partner_id, addressOf(request), companyIn(answer));
   const asked = CARRYING.has(answer.status) ? ask() : null;
@@ -33,7 +33,7 @@ const addressOf = ({ body, query }: ApiRequest): string | null => {
 };
 
 /** The company of a lookup that found one. Its answer is text by now, which is read again rather than kept twice. */
-const companyIn = ({ status, body }: Answer): ShownCompany | null => {
+const companyIn = ({ status, body }: Reply): ShownCompany | null => {
   if (status !== 200 || typeof body !== 'string') return null;
   const { company_found, company } = JSON.parse(body) as {
     company_found: boolean;

@@ -1,14 +1,14 @@
 import { receiptOf } from '../../domain/reveals/receipt.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
 import type { CustomParameters } from '../../domain/sessions/events.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { isUnknownOutcome } from '../../http/failures.ts';
-import type { Answer, PartnerRequest } from '../../http/route.ts';
+import type { PartnerRequest, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
+import { isUnknownOutcome } from '../../http/errors/failures.ts';
 import { POLL_SECONDS } from '../polling.ts';
 import type { RevealBody } from './schemas.ts';
 
 /** 200, or 202 while the reveal is pending (contract, Reveals 2). */
-const receiptAnswer = (request: PartnerRequest, reveal: Reveal, custom: CustomParameters): Answer => {
+const receiptAnswer = (request: PartnerRequest, reveal: Reveal, custom: CustomParameters): Reply => {
   const receipt: RevealBody = { ...receiptOf(reveal, custom), request_id: request.id };
   const body = JSON.stringify(receipt);
   return reveal.completed
@@ -42,7 +42,7 @@ export const countedReceipt = async (
   { customOf, countCall }: ReceiptDeps,
   request: PartnerRequest,
   reveal: Reveal,
-): Promise<Answer> => {
+): Promise<Reply> => {
   const { partner_id } = request.caller;
   const custom = await customOf(partner_id, reveal.session_id);
   await countCall(request, reveal.tracker_id, trackerCallOf(reveal));
@@ -52,8 +52,8 @@ export const countedReceipt = async (
 /** Runs work that may create or complete a reveal. An unknown outcome is refused with `reveal_unconfirmed`. */
 export const refusingUnknownOutcome = async (
   request: PartnerRequest,
-  work: () => Promise<Answer>,
-): Promise<Answer> => {
+  work: () => Promise<Reply>,
+): Promise<Reply> => {
   try {
     return await work();
   } catch (error) {

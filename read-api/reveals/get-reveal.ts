@@ -1,10 +1,14 @@
 import type { DatabasePool } from 'slonik';
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
-import { commandContext } from '../../http/command-context.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { findReveal } from '../../queries/reveals/reveals.ts';
 import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from './answer.ts';
 import { getRevealOperation } from './operations.ts';
@@ -28,7 +32,7 @@ export const getRevealRoute = (deps: GetRevealDeps): PartnerRoute => ({
   handle: (request) => refusingUnknownOutcome(request, () => read(deps, request)),
 });
 
-const read = async (deps: GetRevealDeps, request: PartnerRequest): Promise<Answer> => {
+const read = async (deps: GetRevealDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const revealId = uuidParam(request, 'reveal_id');
   if (revealId === null) return refusal(request, 'reveal_not_found');

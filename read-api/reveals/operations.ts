@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { bodyCodes, emptyBody, jsonResponse, keyedCodes, refusalResponses } from '../../http/responses.ts';
+import {
+  bodyCodes,
+  emptyBody,
+  jsonResponse,
+  keyedCodes,
+  refusalResponses,
+} from '../../http/contract/responses.ts';
 import { type RevealBody, revealBody } from './schemas.ts';
 
 const REVEAL = '5b8f2a0e-6a2b-5c1d-9f43-0d7c3c643f1e';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import 'zod-openapi';
-import { requestId, timestamp } from '../../http/schemas/common.ts';
+import { requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import { savedResultFields } from '../lookup/schemas.ts';
 import { customParameters } from '../sessions/schemas.ts';
 

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { bodyCodes, jsonResponse, keyedCodes, noContent, refusalResponses } from '../../http/responses.ts';
+import {
+  bodyCodes,
+  jsonResponse,
+  keyedCodes,
+  noContent,
+  refusalResponses,
+} from '../../http/contract/responses.ts';
 import { captureBody, sessionFeed, sessionPreview } from './schemas.ts';
 
 const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';

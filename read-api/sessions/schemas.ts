@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import 'zod-openapi';
-import { requestId, timestamp } from '../../http/schemas/common.ts';
+import { requestId, timestamp } from '../../http/contract/schemas/common.ts';
 
 export const customParameters = z
   .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))

@@ -1,8 +1,7 @@
 import type { DatabasePool } from 'slonik';
-import { refusal } from '../../http/error-catalog.ts';
-import { parametersOf } from '../../http/parameters.ts';
-import { asUuid, uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { asUuid, parametersOf, uuidParam } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import type { DayKeys } from '../../platform/day-keys.ts';
 import { findSession, readFeed, toSessionBodies } from '../../queries/sessions/sessions.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
@@ -42,7 +41,7 @@ export const sessionRoutes = (deps: SessionRouteDeps): PartnerRoute[] => [
 ];
 
 /** Oldest first by creation, so that polling with the last cursor misses nothing and repeats nothing. */
-const feed = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const feed = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Reply> => {
   const { db, dayKeys, cursors, trackers } = deps;
   const asked = parseQuery(request.query);
   if (asked === null) return refusal(request, 'invalid_query');
@@ -94,7 +93,7 @@ const parseQuery = (query: string): FeedParameters | null => {
   return { limit: Number(limit), tracker_id, cursor };
 };
 
-const preview = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const preview = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   if (sessionId === null) return refusal(request, 'session_not_found');

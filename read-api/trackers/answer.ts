@@ -1,5 +1,5 @@
 import type { Tracker } from '../../domain/trackers/trackers.ts';
-import type { Answer, ApiRequest } from '../../http/route.ts';
+import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { snippetOf } from '../snippet.ts';
 import type { TrackerBody } from './schemas.ts';
 
@@ -19,7 +19,7 @@ export const trackerAnswer = (
   status: 200 | 201,
   tracker: Tracker,
   publicUrl: string,
-): Answer => ({
+): Reply => ({
   status,
   body: JSON.stringify({ ...trackerFields(tracker, publicUrl), request_id: request.id }),
 });

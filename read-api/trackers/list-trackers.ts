@@ -1,10 +1,8 @@
 import { type DatabasePool, sql } from 'slonik';
 import { NIL } from 'uuid';
 import { z } from 'zod';
-import { refusal } from '../../http/error-catalog.ts';
-import { ShareUsedUp } from '../../http/failures.ts';
-import type { PartnerRoute } from '../../http/route.ts';
-import { createGates } from '../../platform/gate.ts';
+import type { PartnerRoute } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { trackerFields } from './answer.ts';
 import { listTrackersOperation } from './operations.ts';
 
@@ -20,8 +18,6 @@ const trackerRow = z.object({
 
 /** Trackers that are read and written at once: each may have 13 KB of origins, and other requests run between two pages. */
 const PAGE = 50;
-/** A list of a partner waits for that partner's lists before it for this time, milliseconds: less than a request may take. */
-const PATIENCE_MS = 4_000;
 
 type TrackerRow = z.infer<typeof trackerRow>;
 
@@ -48,28 +44,17 @@ const listTrackers = async (db: DatabasePool, partnerId: string, publicUrl: stri
   }
 };
 
-/** Makes one list of a partner at a time: a thousand trackers may take 13 MB, and fifty such lists at once a gigabyte. */
-const createTrackerLists = (db: DatabasePool, publicUrl: string) => {
-  const refusal = (why: string): Error => new ShareUsedUp(`lists of the partner's trackers: ${why}`);
-  const gates = createGates({ room: 1, patienceMs: PATIENCE_MS, refusal });
-  return (partnerId: string): Promise<string> =>
-    gates.enter(partnerId, () => listTrackers(db, partnerId, publicUrl));
-};
-
 /** GET /v1/trackers: the partner's trackers, disabled ones included, deleted ones left out. */
-export const listTrackersRoute = (db: DatabasePool, publicUrl: string): PartnerRoute => {
-  const listOf = createTrackerLists(db, publicUrl);
-  return {
-    method: 'GET',
-    path: '/v1/trackers',
-    access: 'partner',
-    body: 'none',
-    bodyLimit: 0,
-    operation: listTrackersOperation,
-    handle: async (request) => {
-      if (request.query !== '') return refusal(request, 'invalid_query');
-      const trackers = await listOf(request.caller.partner_id);
-      return { status: 200, body: `{"trackers":[${trackers}],"request_id":${JSON.stringify(request.id)}}` };
-    },
-  };
-};
+export const listTrackersRoute = (db: DatabasePool, publicUrl: string): PartnerRoute => ({
+  method: 'GET',
+  path: '/v1/trackers',
+  access: 'partner',
+  body: 'none',
+  bodyLimit: 0,
+  operation: listTrackersOperation,
+  handle: async (request) => {
+    if (request.query !== '') return refusal(request, 'invalid_query');
+    const trackers = await listTrackers(db, request.caller.partner_id, publicUrl);
+    return { status: 200, body: `{"trackers":[${trackers}],"request_id":${JSON.stringify(request.id)}}` };
+  },
+});

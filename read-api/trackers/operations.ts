@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { bodyCodes, emptyBody, jsonResponse, keyedCodes, refusalResponses } from '../../http/responses.ts';
+import {
+  bodyCodes,
+  emptyBody,
+  jsonResponse,
+  keyedCodes,
+  refusalResponses,
+} from '../../http/contract/responses.ts';
 import { rangeQuery } from '../utc-range.ts';
 import {
   type TrackerBody,

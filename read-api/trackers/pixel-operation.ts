@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { noContent, refusalResponses, responseHeaders } from '../../http/responses.ts';
+import { noContent, refusalResponses, responseHeaders } from '../../http/contract/responses.ts';
 
 const { 'X-Request-ID': requestId, 'Cache-Control': cacheControl } = responseHeaders;
 

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
-import type { ServedHosts } from '../../http/own-host.ts';
-import { parametersOf } from '../../http/parameters.ts';
-import { asUuid } from '../../http/params.ts';
-import type { Answer, ApiRequest, PublicRoute } from '../../http/route.ts';
-import { staticAnswers } from '../../http/static-route.ts';
+import { asUuid, parametersOf } from '../../http/contract/parameters.ts';
+import type { ApiRequest, PublicRoute, Reply } from '../../http/contract/route.ts';
+import { staticAnswers } from '../../http/contract/static-route.ts';
+import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
+import type { ServedHosts } from '../../http/server/own-host.ts';
 import type { ListedTracker, TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { pixelOperation } from './pixel-operation.ts';
 
@@ -62,7 +61,7 @@ const trackerIdOf = (query: string): string | null => {
 };
 
 /** Without this, caches may keep a 404 or 410 for any time (RFC 9111 section 4.2.2). */
-const refused = (request: ApiRequest, code: ErrorCode): Answer =>
+const refused = (request: ApiRequest, code: ErrorCode): Reply =>
   refusal(request, code, { headers: { 'cache-control': 'no-store' } });
 
 /** A page that pins the script to a digest has to be let read it: the tracker's own pages may. */
@@ -70,8 +69,8 @@ const sharedWith = (
   request: ApiRequest,
   tracker: ListedTracker,
   { allows }: Pick<TrackerDirectory, 'allows'>,
-  answer: Answer,
-): Answer => {
+  answer: Reply,
+): Reply => {
   const origin = request.header('origin');
   const named = origin !== undefined && allows(tracker, origin);
   return {

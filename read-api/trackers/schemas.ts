@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import 'zod-openapi';
-import { count, requestId, timestamp } from '../../http/schemas/common.ts';
+import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
 
 const name = z.string().meta({ description: '1 to 200 characters after trimming.', example: 'Main website' });
 const origins = z.array(z.string()).meta({

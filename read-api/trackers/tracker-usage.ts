@@ -1,8 +1,8 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { iso } from '../../platform/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';
@@ -37,7 +37,7 @@ export const trackerUsageRoute = (deps: TrackerUsageDeps): PartnerRoute => ({
   handle: (request) => read(deps, request),
 });
 
-const read = async ({ db, caughtUp }: TrackerUsageDeps, request: PartnerRequest): Promise<Answer> => {
+const read = async ({ db, caughtUp }: TrackerUsageDeps, request: PartnerRequest): Promise<Reply> => {
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const range = utcRange(request.query, request.receivedAt);

@@ -1,8 +1,8 @@
 import type { DatabasePool } from 'slonik';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import { outcomeSchema } from '../../domain/usage/events.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import type { KeyRequest, KeyRoute } from '../../http/route.ts';
+import type { KeyRequest, KeyRoute } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { iso } from '../../platform/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';

@@ -1,5 +1,5 @@
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { jsonResponse, keyedCodes, refusalResponses } from '../../http/responses.ts';
+import { jsonResponse, keyedCodes, refusalResponses } from '../../http/contract/responses.ts';
 import { rangeQuery } from '../utc-range.ts';
 import { type UsageBody, usageBody } from './schemas.ts';
 

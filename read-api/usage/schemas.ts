@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { outcomeSchema } from '../../domain/usage/events.ts';
-import { count, timestamp } from '../../http/schemas/common.ts';
+import { count, timestamp } from '../../http/contract/schemas/common.ts';
 
 /** Outcomes of counted lookups (contract, Usage). */
 const usageOutcome = z.enum(outcomeSchema.options).meta({ id: 'UsageOutcome' });

@@ -1,5 +1,5 @@
-import { MANAGEMENT_BODY_LIMIT } from '../../http/params.ts';
-import type { PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { MANAGEMENT_BODY_LIMIT } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute } from '../../http/contract/route.ts';
 import type { DeliveryTotals, WebhookBody } from './schemas.ts';
 
 /** What all routes under /v1/webhooks share (contract, Requests and Webhooks). */

@@ -1,7 +1,6 @@
-import { refusal } from '../../http/error-catalog.ts';
-import { parametersOf } from '../../http/parameters.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { parametersOf, uuidParam } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { findEndpoint } from '../../queries/webhooks/endpoints.ts';
 import type { BodyOf } from '../../queries/webhooks/payloads.ts';
 import type { Cursors } from '../cursor.ts';
@@ -39,7 +38,7 @@ export const deliveryReadRoutes = (deps: DeliveryReadDeps): PartnerRoute[] => [
 ];
 
 /** Newest first by their place in the log, so that what comes meanwhile moves nothing. */
-const history = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Answer> => {
+const history = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> => {
   const asked = parseQuery(request.query);
   if (asked === null) return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
@@ -89,7 +88,7 @@ const parseQuery = (query: string): HistoryParameters | null => {
   return state.success ? { cursor, status: state.data } : null;
 };
 
-const one = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Answer> => {
+const one = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');

@@ -1,4 +1,4 @@
-import type { Answer, PartnerRequest } from '../../http/route.ts';
+import type { PartnerRequest, Reply } from '../../http/contract/route.ts';
 import type { FoundDelivery } from './delivery-rows.ts';
 import type { DeliveryBody } from './delivery-schemas.ts';
 
@@ -24,7 +24,7 @@ export const deliveryAnswer = (
   request: PartnerRequest,
   delivery: FoundDelivery,
   body: Buffer | null,
-): Answer => {
+): Reply => {
   const event = body === null || delivery.state === 'expired' ? null : JSON.parse(body.toString('utf8'));
   return {
     status: 200,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/responses.ts';
+import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/contract/responses.ts';
 import {
   type DeliveryBody,
   deliveryState,

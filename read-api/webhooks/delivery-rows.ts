@@ -6,7 +6,7 @@ import {
   deliveryErrorSchema,
   WEBHOOK_HISTORY_MS,
 } from '../../domain/webhooks/events.ts';
-import { BackendTimeout } from '../../http/failures.ts';
+import { BackendTimeout } from '../../http/errors/failures.ts';
 import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
 import { notSwept } from './not-swept.ts';
 

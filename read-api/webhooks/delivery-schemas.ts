@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { deliveredTypeSchema, deliveryErrorSchema } from '../../domain/webhooks/events.ts';
-import { count, requestId, timestamp } from '../../http/schemas/common.ts';
+import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import { webhookEvent } from './event-schemas.ts';
 
 /** The states of a delivery as callers see them (contract, Webhooks 6). */

@@ -1,6 +1,6 @@
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import {
   type EndpointReads,
   type EndpointRow,
@@ -38,7 +38,7 @@ export const webhookReadRoutes = (deps: WebhookReadDeps): PartnerRoute[] => [
   },
 ];
 
-const list = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Answer> => {
+const list = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const { partner_id } = request.caller;
   const [rows, worker] = await Promise.all([
@@ -52,7 +52,7 @@ const list = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Ans
   };
 };
 
-const get = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Answer> => {
+const get = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');

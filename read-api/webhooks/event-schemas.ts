@@ -1,7 +1,7 @@
 /** What receivers of webhooks get (contract, Webhooks 3). */
 import { z } from 'zod';
 import 'zod-openapi';
-import { timestamp } from '../../http/schemas/common.ts';
+import { timestamp } from '../../http/contract/schemas/common.ts';
 import { completedReveal } from '../reveals/schemas.ts';
 import { sessionPreview } from '../sessions/schemas.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import type { ErrorCode } from '../../http/error-catalog.ts';
-import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/responses.ts';
+import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/contract/responses.ts';
+import type { ErrorCode } from '../../http/errors/error-catalog.ts';
 import {
   type WebhookBody,
   webhookBody,

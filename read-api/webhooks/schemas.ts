@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { subscribableSchema } from '../../domain/webhooks/events.ts';
-import { count, requestId, timestamp } from '../../http/schemas/common.ts';
+import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
 
 const name = z
   .string()

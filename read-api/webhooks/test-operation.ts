@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/responses.ts';
-import { requestId } from '../../http/schemas/common.ts';
+import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/contract/responses.ts';
+import { requestId } from '../../http/contract/schemas/common.ts';
 import { webhookCodes, webhookPath } from './operations.ts';
 
 const webhookTest = z

@@ -53,12 +53,6 @@ describe('the first start without configuration', () => {
     expect((await service.call('GET', '/healthz')).body).toEqual({ status: 'ok' });
     expect((await service.call('GET', '/openapi.json')).body.servers).toEqual([{ url: service.url }]);
     expect((await fetch(`${service.url}/docs`)).status).toBe(200);
-    const collection = await fetch(`${service.url}/docs/collection.json`);
-    expect(collection.status).toBe(200);
-    expect(((await collection.json()) as { variable: object[] }).variable).toContainEqual({
-      key: 'base_url',
-      value: service.url,
-    });
   });
 
   it('tells the rate of the key and what is left of it', async () => {

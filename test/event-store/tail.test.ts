@@ -1,5 +1,5 @@
 import pino from 'pino';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Batch, FollowOptions, Position, RecordedEvent } from '../../event-store/port.ts';
 import { createTail, type TailOptions } from '../../event-store/tail.ts';
 
@@ -61,7 +61,6 @@ const opened = (log: ReturnType<typeof memoryLog>, over: Partial<TailOptions> = 
   createTail({
     store: log,
     now: () => Date.parse('2026-06-01T00:00:00.000Z'),
-    isEventLoopBusy: () => false,
     log: pino({ level: 'silent' }),
     ...over,
   });
@@ -186,50 +185,4 @@ it('filters events by prefix, hides expired ones, and moves the position past bo
   expect(await even).toEqual([4n]);
   expect(await all).toEqual([2n, 3n, 4n]);
   await tail.close();
-});
-
-/** A tail in a busy process that has just read event 2, and a follower that has it; timers advance with the test. */
-const busyTail = async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  onTestFinished(() => void vi.useRealTimers());
-  const log = memoryLog();
-  log.append(recorded(1));
-  const tail = opened(log, { isEventLoopBusy: () => true });
-  const follower = tail.follow({ after: at(1), signal: new AbortController().signal });
-  const first = follower.next();
-  await new Promise((resolve) => setImmediate(resolve));
-  log.append(recorded(2));
-  await first;
-  return { log, tail, follower, read: () => log.reads[0]?.read };
-};
-
-it('gathers events for 40 ms in a busy process although callers wait, and reads once after that', async () => {
-  const { log, tail, follower, read } = await busyTail();
-  for (const position of [3, 4, 5]) {
-    log.append(recorded(position));
-    tail.hurry();
-    await vi.advanceTimersByTimeAsync(13);
-  }
-  expect(read()).toBe(1);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(read()).toBe(4);
-  const { value } = await follower.next();
-  expect(value?.events.map(({ position }: RecordedEvent) => position)).toEqual(range(3, 5));
-  await tail.close();
-});
-
-it('gathers events no less than otherwise in a busy process while no caller waits', async () => {
-  const { log, tail, read } = await busyTail();
-  log.append(recorded(3));
-  await vi.advanceTimersByTimeAsync(199);
-  expect(read()).toBe(1);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(read()).toBe(2);
-  await tail.close();
-});
-
-it('closes at once in a busy process while it gathers', async () => {
-  const { tail, follower } = await busyTail();
-  await tail.close();
-  expect(await follower.next()).toMatchObject({ done: true });
 });

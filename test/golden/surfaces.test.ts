@@ -1,8 +1,8 @@
 /** What users depend on: its document, the names of its metrics, the command's help. */
 import { expect, it, onTestFinished } from 'vitest';
-import { documentedRoutes } from '../../bin/documented-routes.ts';
+import { documentedRoutes } from '../../bin/api-routes.ts';
 import { allCommands, commandLine } from '../../cli/main.ts';
-import { openApiDocument } from '../../http/openapi.ts';
+import { openApiDocument } from '../../http/docs/openapi.ts';
 import { testDatabase } from '../support/database.ts';
 import { startService } from '../support/service.ts';
 

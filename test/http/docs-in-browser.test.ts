@@ -1,8 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { documentedRoutes } from '../../bin/documented-routes.ts';
-import { docsRoutes } from '../../http/docs-page.ts';
-import { openApiDocument, openApiRoute } from '../../http/openapi.ts';
+import { documentedRoutes } from '../../bin/api-routes.ts';
+import { docsRoutes } from '../../http/docs/docs-page.ts';
+import { openApiDocument, openApiRoute } from '../../http/docs/openapi.ts';
 import { describeInBrowser, startBrowser } from '../support/browser.ts';
 import { aServer } from './shell.ts';
 

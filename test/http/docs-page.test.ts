@@ -1,13 +1,13 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { docsRoutes } from '../../http/docs-page.ts';
+import { docsRoutes } from '../../http/docs/docs-page.ts';
 import {
   doorplateErrorCodes,
   lookupErrorCodes,
   trackingErrorCodes,
   webhookErrorCodes,
-} from '../../http/error-catalog.ts';
-import { healthRoute } from '../../http/health.ts';
+} from '../../http/errors/error-catalog.ts';
+import { healthRoute } from '../../http/server/health.ts';
 import { aServer } from './shell.ts';
 
 const app = aServer({ routes: [...docsRoutes(), healthRoute(() => true)] });

@@ -9,7 +9,7 @@ import {
   trackingErrorCodes,
   UNAVAILABLE_MESSAGE,
   webhookErrorCodes,
-} from '../../http/error-catalog.ts';
+} from '../../http/errors/error-catalog.ts';
 
 /** Written by hand, catalog by catalog (contract, Errors 1). */
 const lookupAndUsage = {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { UNAVAILABLE_MESSAGE } from '../../http/error-catalog.ts';
-import { BackendTimeout, failureCode, ShareUsedUp, TrackingUnavailable } from '../../http/failures.ts';
-import type { Answer, KeyRoute, Route } from '../../http/route.ts';
+import type { KeyRoute, Reply, Route } from '../../http/contract/route.ts';
+import { UNAVAILABLE_MESSAGE } from '../../http/errors/error-catalog.ts';
+import { BackendTimeout, failureCode } from '../../http/errors/failures.ts';
 import { aKey, aRoute, aServer, authorized, type Logged } from './shell.ts';
 
 const withCode = (code: string) => Object.assign(new Error('secret text'), { code });
@@ -64,23 +64,6 @@ describe('an exception', () => {
     },
   );
 
-  it('because the partner has too many queries waiting is no line in the log, whose number the partner would choose', async () => {
-    const logged: Logged[] = [];
-    const handle = () => Promise.reject(new ShareUsedUp('queries of the partner'));
-    const app = aServer({ routes: [aRoute({ method: 'GET', path: '/v1/x', handle })], logged });
-    const answer = await app.inject({ url: '/v1/x', headers: authorized });
-    expect([answer.statusCode, answer.json().error.code]).toEqual([503, 'backend_timeout']);
-    expect(logged).toEqual([]);
-  });
-
-  it('logs at most 60 lines of one code in a minute', async () => {
-    const logged: Logged[] = [];
-    const handle = () => Promise.reject(new TrackingUnavailable('not counted'));
-    const app = aServer({ routes: [aRoute({ method: 'GET', path: '/v1/x', handle })], logged });
-    for (let nth = 0; nth < 61; nth += 1) await app.inject({ url: '/v1/x', headers: authorized });
-    expect(logged).toHaveLength(60);
-  });
-
   it('in authentication is a 503, not a 401', async () => {
     const app = aServer({ authenticate: () => Promise.reject(new StoreUnavailable()) });
     const answer = await app.inject({ url: '/v1/lookup', headers: authorized });
@@ -94,7 +77,7 @@ describe('an exception', () => {
       method: 'GET',
       path: '/v1/x',
       handle: () => ({ status: 200, body: '', headers: { location: 'a\nb', etag: '"1"' } }),
-      answered: (_request, answer) => {
+      beforeSend: (_request, answer) => {
         seen.push(answer.status);
         return answer;
       },
@@ -110,13 +93,13 @@ describe('an exception', () => {
 
 describe('a slow handler', () => {
   it('is a backend_timeout that the route still sees, and its late answer is dropped', async () => {
-    const seen: Answer[] = [];
-    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const seen: Reply[] = [];
+    const { promise, resolve } = Promise.withResolvers<Reply>();
     const route = aRoute({
       method: 'GET',
       path: '/v1/x',
       handle: () => promise,
-      answered: (_request, answer) => {
+      beforeSend: (_request, answer) => {
         seen.push(answer);
         return answer;
       },
@@ -134,7 +117,7 @@ describe('a slow handler', () => {
     const route = aRoute({
       method: 'GET',
       path: '/v1/x',
-      answered: () => {
+      beforeSend: () => {
         throw new Error('not for callers without a key');
       },
     });
@@ -149,7 +132,7 @@ describe('a slow handler', () => {
   });
 });
 
-describe("a route's answered hook", () => {
+describe("a route's beforeSend hook", () => {
   const json = { ...authorized, 'content-type': 'application/json' };
   const seenBy = async (headers: Record<string, string>, payload: string, url = '/v1/x') => {
     const seen: string[] = [];
@@ -159,7 +142,7 @@ describe("a route's answered hook", () => {
       body: 'json',
       bodyLimit: 9,
       targetLimit: 99,
-      answered: (request, answer) => {
+      beforeSend: (request, answer) => {
         seen.push(`${request.caller.key_id} ${answer.status} ${answer.code ?? ''}`);
         return answer;
       },
@@ -196,12 +179,12 @@ describe("a route's answered hook", () => {
       aRoute({
         method: 'GET',
         path: '/v1/now',
-        answered: (_request, answer) => ({ ...answer, status: 202 }),
+        beforeSend: (_request, answer) => ({ ...answer, status: 202 }),
       }),
       aRoute({
         method: 'GET',
         path: '/v1/later',
-        answered: async (_request, answer) => ({ ...answer, status: 202 }),
+        beforeSend: async (_request, answer) => ({ ...answer, status: 202 }),
       }),
     ];
     const answers = await Promise.all(
@@ -211,7 +194,7 @@ describe("a route's answered hook", () => {
     expect(answers.map((answer) => answer.statusCode)).toEqual([202, 202]);
   });
 
-  it.each<[string, NonNullable<KeyRoute['answered']>]>([
+  it.each<[string, NonNullable<KeyRoute['beforeSend']>]>([
     [
       'throws',
       () => {
@@ -219,8 +202,8 @@ describe("a route's answered hook", () => {
       },
     ],
     ['rejects', () => Promise.reject(new StoreBusy())],
-  ])('that %s makes the answer a 503', async (_how, answered) => {
-    const app = aServer({ routes: [aRoute({ method: 'GET', path: '/v1/x', answered })] });
+  ])('that %s makes the answer a 503', async (_how, beforeSend) => {
+    const app = aServer({ routes: [aRoute({ method: 'GET', path: '/v1/x', beforeSend })] });
     const answer = await app.inject({ url: '/v1/x', headers: authorized });
 
     expect([answer.statusCode, answer.json().error.code]).toEqual([503, 'api_busy']);

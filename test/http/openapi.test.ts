@@ -1,8 +1,8 @@
 import { validate } from '@readme/openapi-parser';
 import { describe, expect, it } from 'vitest';
-import { documentedRoutes } from '../../bin/documented-routes.ts';
-import { openApiDocument, openApiRoute } from '../../http/openapi.ts';
-import { errorBody } from '../../http/schemas/error.ts';
+import { documentedRoutes } from '../../bin/api-routes.ts';
+import { errorBody } from '../../http/contract/responses.ts';
+import { openApiDocument, openApiRoute } from '../../http/docs/openapi.ts';
 import { aRoute, aServer } from './shell.ts';
 
 const publicUrl = 'https://doorplate.example';

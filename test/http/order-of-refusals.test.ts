@@ -1,6 +1,6 @@
 import type { InjectOptions } from 'fastify';
 import { describe, expect, it } from 'vitest';
-import type { ApiKey } from '../../http/route.ts';
+import type { ApiKey } from '../../http/contract/route.ts';
 import { aRoute, aServer, authorized, someRoutes, TOKEN, uuid } from './shell.ts';
 
 const json = { 'content-type': 'application/json' };

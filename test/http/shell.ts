@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { ApiKey, ApiRequest, KeyRoute, Route, RouteTable } from '../../http/route.ts';
-import { buildServer, type ServerDeps } from '../../http/server.ts';
+import type { ApiKey, ApiRequest, KeyRoute, Route, RouteTable } from '../../http/contract/route.ts';
+import { buildServer, type ServerDeps } from '../../http/server/server.ts';
 
 export const aKey: ApiKey = {
   kind: 'key',
@@ -46,13 +46,19 @@ export interface Logged {
 
 export function aServer(deps: Partial<ServerDeps> & { logged?: Logged[] } = {}): FastifyInstance {
   const logged = deps.logged ?? [];
+  const note = (details: object, message: string) => void logged.push({ details: { ...details }, message });
   return buildServer({
     routes: someRoutes,
     authenticate: (token) => (token === TOKEN ? aKey : null),
     admit: () => null,
     quotaOf: () => ({ policy: '', limit: '' }),
     clock: { now: () => Date.UTC(2026, 2, 14) },
-    log: { error: (details, message) => void logged.push({ details: { ...details }, message }) },
+    log: { error: note, warn: note },
+    guard: {
+      hosts: { isOwn: () => false, isCustomDomain: () => false },
+      misfits: { noteForwarding: () => {}, noteHost: () => {} },
+    },
+    maxConnections: 1_000,
     ...deps,
   });
 }

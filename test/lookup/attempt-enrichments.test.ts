@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createReadsOfPartners } from '../../bin/reads-of-partners.ts';
 import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { loadEnrichment } from '../../commands/lookup/generations.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
@@ -35,7 +34,6 @@ const streamsOver = (store: EventStore): LookupStreams => ({
 });
 const parts = (over: LookupStreams = streams): SubmitLookupDeps => ({
   ...over,
-  readForPartner: createReadsOfPartners(),
   capacity: { admit: async () => ({ ok: true, finished: () => undefined }) },
   configured: () => [],
   settlementsCaughtUp: async () => undefined,

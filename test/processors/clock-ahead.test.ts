@@ -1,7 +1,6 @@
 /** Checks what a clock that was ahead by an hour or a year recorded, after its correction, on real PostgreSQL. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createReadsOfPartners } from '../../bin/reads-of-partners.ts';
 import { toNewEvents } from '../../commands/handle.ts';
 import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
@@ -57,7 +56,6 @@ describe.each([
       submitLookup(
         {
           ...over,
-          readForPartner: createReadsOfPartners(),
           capacity: { admit: async () => ({ ok: true, finished: () => undefined }) },
           configured: () => [],
           settlementsCaughtUp: async () => undefined,

@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
-import type { PartnerRequest } from '../../http/route.ts';
+import type { PartnerRequest } from '../../http/contract/route.ts';
 import { countedReceipt } from '../../read-api/reveals/answer.ts';
 
 it('does not count a call that is refused because the labels of the session cannot be read', async () => {

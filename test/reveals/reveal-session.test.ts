@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createReadsOfPartners } from '../../bin/reads-of-partners.ts';
 import type { RevealableSession } from '../../commands/reveals/append-reveal.ts';
 import { completeReveal } from '../../commands/reveals/complete-reveal.ts';
 import {
@@ -29,7 +28,6 @@ const aProcess = (over: Partial<RevealDeps> = {}, session = aSession()) => {
   const calls = { admitted: 0, entered: 0, released: 0, confirmed: 0 };
   const deps: RevealDeps = {
     store: faults.around(stack.store),
-    readForPartner: createReadsOfPartners(),
     findSession: async () => session,
     trackerRefusal: async () => null,
     admitRate: () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { hasManyLabels } from '../../domain/trackers/origin.ts';
-import type { ApiRequest } from '../../http/route.ts';
+import type { ApiRequest } from '../../http/contract/route.ts';
 import { type CollectDeps, collectRoutes } from '../../write-api/sessions/collect.ts';
 
 const ORIGIN = 'https://shop.example';

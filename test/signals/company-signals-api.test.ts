@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { signalsIntake } from '../../bin/modules/signals.ts';
 import { DAY, HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { type EventStore, OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { companySignals } from '../../http/schemas/company-signals.ts';
+import { companySignals } from '../../http/contract/schemas/company-signals.ts';
 import { type OpsServer, startOpsServer } from '../../platform/ops-server.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';

@@ -43,7 +43,7 @@ export const startTestStack = async (database?: TestDatabase): Promise<TestStack
   const store = createPostgresEventStore({ url, now });
   const progress = createProgress({ url, pool });
   const log = pino({ level: 'silent' });
-  const tail = createTail({ store, now, isEventLoopBusy: () => false, log });
+  const tail = createTail({ store, now, log });
   const running: { stop(): Promise<void> }[] = [];
   const sessions: pg.Client[] = [];
   return {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { DatabasePool } from 'slonik';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { listTrackersRoute } from '../../read-api/trackers/list-trackers.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 
@@ -44,23 +44,4 @@ it('a thousand trackers are read and written some at a time, in order, those of 
   expect(trackers.map(({ id }) => id)).toEqual(rows.map(({ tracker_id }) => tracker_id));
   expect([trackers[0]?.name, request_id]).toEqual(['a "name"', 'an id']);
   expect(Math.max(...pages)).toBeLessThanOrEqual(50);
-});
-
-it('one list of a partner is made at a time, and a list of another partner does not wait for it', async () => {
-  const reads: (() => void)[] = [];
-  const db = {
-    any: () => new Promise((resolve) => reads.push(() => resolve([]))),
-  } as unknown as DatabasePool;
-  const route = listTrackersRoute(db, 'https://doorplate.example');
-  const list = async (partner_id: string) =>
-    route.handle({ query: '', id: 'an id', caller: { partner_id } } as never);
-  const anna = randomUUID();
-  const lists = [list(anna), list(anna), list(anna), list(randomUUID())];
-  await vi.waitUntil(() => reads.length >= 2);
-  expect(reads).toHaveLength(2);
-  for (let read = 0; read < lists.length; read += 1) {
-    await vi.waitUntil(() => reads.length > read);
-    reads[read]?.();
-  }
-  expect((await Promise.all(lists)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
 });

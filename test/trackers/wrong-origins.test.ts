@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { PartnerRequest } from '../../http/route.ts';
+import type { PartnerRequest } from '../../http/contract/route.ts';
 import { type TrackerRouteDeps, trackerRoutes } from '../../write-api/trackers/trackers.ts';
 
 it('a list of origins is refused at its first fault, however many follow', async () => {

@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 
 const DAY = 86_400_000;
-const one = (keyId: string) => ({ keyId, outcome: 'isp', cacheHit: true, durationMs: 1.5 }) as const;
+const one = (keyId: string) => ({ keyId, outcome: 'isp', served: true, durationMs: 1.5 }) as const;
 const sums = async (keyId: string) => {
   await stack.caughtUp([usage]);
   const [row] = await stack.rows(

@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const lookup = (keyId: string) => ({ keyId, outcome: 'isp', cacheHit: false, durationMs: 1 }) as const;
+const lookup = (keyId: string) => ({ keyId, outcome: 'isp', served: false, durationMs: 1 }) as const;
 
 /** Counts for a key and records the outcome and its time. */
 const count = (counter: LookupCounter, keyId = 'k') => {

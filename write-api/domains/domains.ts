@@ -1,10 +1,14 @@
 import { z } from 'zod';
 import type { ClaimRefusal, DomainCommands, TrackerName } from '../../commands/domains/manage-domains.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import {
   DOMAIN_ROUTE,
   domainAnswer,
@@ -55,7 +59,7 @@ export const domainRoutes = (deps: DomainRouteDeps): PartnerRoute[] => [
 /** A value that is not a string gets its field's own error code (contract, Requests 7). */
 const shape = z.strictObject({ hostname: z.unknown().optional() });
 
-const create = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const create = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const body = shape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -80,7 +84,7 @@ const claimRefused = (
   request: PartnerRequest,
   code: ClaimRefusal,
   hostname: string,
-): Answer => {
+): Reply => {
   if (code !== 'domain_active_elsewhere') return refusal(request, code);
   const { partner_id } = request.caller;
   const { name, value } = verificationOf(hostname, partner_id, tokenOf);
@@ -89,7 +93,7 @@ const claimRefused = (
   });
 };
 
-const remove = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const remove = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const tracker = trackerOf(request);
   if (tracker === null) return refusal(request, 'invalid_tracker');

@@ -4,28 +4,27 @@ import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import { attemptsFor } from '../../domain/lookup/enrichment.ts';
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import type { Answer, KeyRequest, KeyRoute } from '../../http/route.ts';
-import type { CluesOf } from '../../http/schemas/company-signals.ts';
+import { commandContext, type KeyRequest, type KeyRoute, type Reply } from '../../http/contract/route.ts';
+import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import {
-  type LookupAnswer,
-  lookupAnswer,
+  type LookupReply,
   lookupFragment,
+  lookupReply,
   NOT_NEEDED,
-  pendingAnswer,
+  pendingReply,
   REFRESH_PENDING,
   type Refresh,
 } from '../../read-api/lookup/answer.ts';
-import { type CountLookup, countingAnswers } from '../../read-api/lookup/counting.ts';
+import { type CountLookup, countBeforeSend } from '../../read-api/lookup/counting.ts';
 import { postLookupOperation } from '../../read-api/lookup/operations.ts';
 
 export interface PostLookupDeps {
   readonly count: CountLookup;
   readonly cluesOf: CluesOf;
   /** The fast path of the read side: an answer where a fresh result is at hand. */
-  readonly fresh: {
-    answer(request: KeyRequest, ip: string): Answer | null;
+  readonly answerCache: {
+    answer(request: KeyRequest, ip: string): Reply | null;
     keep(ip: string, saved: SavedResult, at: number): void;
   };
   readonly inFlight: { enter(ip: string): (() => void) | null };
@@ -43,12 +42,12 @@ export const postLookupRoute = (deps: PostLookupDeps): KeyRoute => ({
   bodyLimit: 1_024,
   targetLimit: 512,
   operation: postLookupOperation,
-  answered: countingAnswers(deps.count, deps.cluesOf),
+  beforeSend: countBeforeSend(deps.count, deps.cluesOf),
   handle: (request) => {
     if (request.query !== '') return refusal(request, 'invalid_query');
     const body = ipOf(request.body);
     if (body === null) return refusal(request, 'invalid_body');
-    const cached = deps.fresh.answer(request, body.ip);
+    const cached = deps.answerCache.answer(request, body.ip);
     if (cached) return cached;
     const ip = parsePublicAddress(body.ip);
     if (ip === null) return refusal(request, 'invalid_ip');
@@ -67,11 +66,11 @@ const ipOf = (body: unknown): { ip: string } | null => {
 };
 
 const submit = async (
-  { submit, projected, fresh }: PostLookupDeps,
+  { submit, projected, answerCache }: PostLookupDeps,
   request: KeyRequest,
   text: string,
   ip: string,
-): Promise<Answer | LookupAnswer> => {
+): Promise<Reply | LookupReply> => {
   const key = request.caller;
   const submission = await submit(
     {
@@ -89,7 +88,7 @@ const submit = async (
   if (submission.is === 'pending') {
     const { round, reservation, enqueued } = submission;
     // The read models need not have it yet: a GET that misses it waits for them.
-    return pendingAnswer(request, text, {
+    return pendingReply(request, text, {
       lookupIp: ip,
       submittedAt: reservation.submitted_at,
       attempts: attemptsFor(round, reservation.reservation_id),
@@ -99,10 +98,10 @@ const submit = async (
   }
   // A GET finds the saved result at once and waits for nothing: what it shows of the refresh must be there by then.
   const ready = projected(submission.position);
-  fresh.keep(text, submission.saved, request.receivedAt);
+  answerCache.keep(text, submission.saved, request.receivedAt);
   const refresh = refreshOf(submission);
   const fragment = lookupFragment(submission.saved, refresh, request.receivedAt);
-  return { ...lookupAnswer(request, text, fragment, submission.saved.match_type, refresh), ready };
+  return { ...lookupReply(request, text, fragment, submission.saved.match_type, refresh), ready };
 };
 
 const refreshOf = ({ refresh }: Extract<Submission, { is: 'saved' }>): Refresh => {

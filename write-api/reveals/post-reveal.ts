@@ -1,8 +1,12 @@
 import type { RevealSession } from '../../commands/reveals/reveal-session.ts';
-import { commandContext } from '../../http/command-context.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from '../../read-api/reveals/answer.ts';
 import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
 
@@ -25,7 +29,7 @@ export const postRevealRoute = (deps: PostRevealDeps): PartnerRoute => ({
   handle: (request) => refusingUnknownOutcome(request, () => reveal(deps, request)),
 });
 
-const reveal = async (deps: PostRevealDeps, request: PartnerRequest): Promise<Answer> => {
+const reveal = async (deps: PostRevealDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   const key = request.header('idempotency-key') ?? '';

@@ -1,7 +1,7 @@
 /** What a pixel sends (contract, Pixel 1), and from where it may. */
 import { parseCustom } from '../../domain/sessions/custom.ts';
 import type { CustomParameters } from '../../domain/sessions/events.ts';
-import { asUuid } from '../../http/params.ts';
+import { asUuid } from '../../http/contract/parameters.ts';
 
 export interface Capture {
   readonly tracker_id: string;

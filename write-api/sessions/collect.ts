@@ -1,9 +1,9 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Captured, CaptureVisit } from '../../commands/sessions/capture-visit.ts';
 import { OutcomeUnknown, WrongExpectedRevision } from '../../event-store/port.ts';
-import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
-import { TrackingUnavailable } from '../../http/failures.ts';
-import type { Answer, ApiRequest, PublicRoute } from '../../http/route.ts';
+import type { ApiRequest, PublicRoute, Reply } from '../../http/contract/route.ts';
+import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
+import { TrackingUnavailable } from '../../http/errors/failures.ts';
 import { captureVisitOperation } from '../../read-api/sessions/operations.ts';
 import { type Capture, corsHeaders, parseCapture, trackerNamedBy } from './capture-body.ts';
 import { withoutVisitor } from './crawlers.ts';
@@ -59,7 +59,7 @@ export const collectRoutes = <Tracker extends CollectingTracker>(
     operation: captureVisitOperation,
     admit: (request) => visitorAdmission(deps, request),
     handle: (request) => collect(deps, request),
-    answered: (request, answer) => (answer.code === undefined ? answer : refused(deps, request, answer)),
+    beforeSend: (request, answer) => (answer.code === undefined ? answer : refused(deps, request, answer)),
   },
   {
     method: 'OPTIONS',
@@ -74,20 +74,20 @@ export const collectRoutes = <Tracker extends CollectingTracker>(
 const visitorAdmission = <Tracker extends CollectingTracker>(
   { admitVisitor, visitorAddress }: CollectDeps<Tracker>,
   request: ApiRequest,
-): Answer | null | Promise<Answer | null> => {
+): Reply | null | Promise<Reply | null> => {
   const verdict = admitVisitor(visitorAddress(request));
   return verdict instanceof Promise
     ? verdict.then((later) => overCapacity(request, later))
     : overCapacity(request, verdict);
 };
 
-const overCapacity = (request: ApiRequest, verdict: Verdict): Answer | null =>
+const overCapacity = (request: ApiRequest, verdict: Verdict): Reply | null =>
   verdict && refusal(request, 'tracking_capacity', { retryAfter: verdict.retryMs / 1_000 });
 
 const collect = async <Tracker extends CollectingTracker>(
   deps: CollectDeps<Tracker>,
   request: ApiRequest,
-): Promise<Answer> => {
+): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sent = parseCapture(request.body);
   if (typeof sent === 'string') return refusal(request, sent);
@@ -159,8 +159,8 @@ const asUnavailable = (cause: unknown): never => {
 const refused = async <Tracker extends CollectingTracker>(
   { trackers, onCapture }: CollectDeps<Tracker>,
   request: ApiRequest,
-  answer: Answer,
-): Promise<Answer> => {
+  answer: Reply,
+): Promise<Reply> => {
   onCapture('refused');
   const origin = request.header('origin');
   const id = trackerNamedBy(request.body);
@@ -179,7 +179,7 @@ const refused = async <Tracker extends CollectingTracker>(
 const preflight = async <Tracker extends CollectingTracker>(
   deps: CollectDeps<Tracker>,
   request: ApiRequest,
-): Promise<Answer> => {
+): Promise<Reply> => {
   const origin = request.header('origin');
   if (origin !== undefined && deps.trackers.isCostly(origin)) {
     const over = await visitorAdmission(deps, request);

@@ -1,5 +1,5 @@
 /** Requests that no visitor stands behind (contract, Pixel 4): prefetches, and crawlers that say who they are. */
-import type { ApiRequest } from '../../http/route.ts';
+import type { ApiRequest } from '../../http/contract/route.ts';
 
 /**
  * How crawlers of search engines and of social networks name themselves. A list of our own: the kept-up ones also know

@@ -4,7 +4,7 @@ import type { CommandContext } from '../../commands/handle.ts';
 import type { Observed } from '../../commands/signals/observe-signals.ts';
 import { type Observation, readSignals } from '../../domain/signals/observation.ts';
 import type { Position } from '../../event-store/port.ts';
-import { failureCode } from '../../http/failures.ts';
+import { failureCode } from '../../http/errors/failures.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type OpsHandler, sendJson } from '../../platform/ops-server.ts';
 

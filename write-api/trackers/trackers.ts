@@ -3,10 +3,14 @@ import type { TrackerCommands } from '../../commands/trackers/manage-trackers.ts
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { TrackerRefusal } from '../../domain/trackers/trackers.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { isStrings, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { isStrings, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { trackerAnswer } from '../../read-api/trackers/answer.ts';
 import {
   createTrackerOperation,
@@ -69,7 +73,7 @@ export const trackerRoutes = (deps: TrackerRouteDeps): PartnerRoute[] => [
 
 const common = { access: 'partner', bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' } as const;
 
-const create = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const create = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const body = shape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -93,7 +97,7 @@ const changeStatus = async (
   deps: TrackerRouteDeps,
   request: PartnerRequest,
   type: 'Disable' | 'Enable',
-): Promise<Answer> => {
+): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
@@ -102,7 +106,7 @@ const changeStatus = async (
   return answer(deps, request, result, ({ tracker }) => trackerAnswer(request, 200, tracker, deps.publicUrl));
 };
 
-const remove = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const remove = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const id = uuidParam(request, 'tracker_id');
   if (id === null) return refusal(request, 'invalid_tracker');
@@ -118,8 +122,8 @@ const answer = async <T extends { readonly tracker_id: string; readonly position
   { projected, changed }: TrackerRouteDeps,
   request: PartnerRequest,
   result: Result<T, TrackerRefusal>,
-  success: (done: T) => Answer,
-): Promise<Answer> => {
+  success: (done: T) => Reply,
+): Promise<Reply> => {
   if (!result.ok) return refusal(request, result.refusal);
   // So that the caller's next list, on whichever node, shows it.
   await projected(result.value.position);

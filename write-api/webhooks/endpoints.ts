@@ -7,10 +7,14 @@ import type {
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { EndpointRefusal } from '../../domain/webhooks/endpoints.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { asUuid, isStrings, uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { asUuid, isStrings, uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import {
   NO_DELIVERIES,
   type TotalsOf,
@@ -84,7 +88,7 @@ const newFields = z.object({
   tracker_id: z.preprocess((id) => (id === null ? null : (asUuid(id) ?? undefined)), z.string().nullable()),
 });
 
-const create = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const create = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const body = newShape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -108,7 +112,7 @@ const changeFields = z.object({
   enabled: z.boolean().optional(),
 });
 
-const update = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const update = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const body = changeShape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -125,7 +129,7 @@ const update = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<
   );
 };
 
-const remove = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const remove = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const id = uuidParam(request, 'webhook_id');
   if (id === null) return refusal(request, 'webhook_not_found');
@@ -137,7 +141,7 @@ const remove = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<
   }));
 };
 
-const rotate = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const rotate = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
@@ -156,7 +160,7 @@ const shown = (
   status: 200 | 201,
   { endpoint, ...rest }: ChangedEndpoint | WithSecret,
   deliveries: DeliveryTotals,
-): Answer => {
+): Reply => {
   const secret = 'signing_secret' in rest ? { signing_secret: rest.signing_secret } : {};
   const fields = webhookFields(endpoint, deliveries, request);
   return { status, body: JSON.stringify({ ...fields, ...secret, request_id: request.id }) };
@@ -166,8 +170,8 @@ const answer = async <T extends ChangedEndpoint>(
   { projected, changed }: WebhookRouteDeps,
   request: PartnerRequest,
   result: Result<T, EndpointRefusal>,
-  success: (changed: T) => Answer | Promise<Answer>,
-): Promise<Answer> => {
+  success: (changed: T) => Reply | Promise<Reply>,
+): Promise<Reply> => {
   if (!result.ok) return refusal(request, result.refusal);
   // So that the caller's next list, on whichever node, shows it; it stands whether or not that can be waited for.
   await projected(result.value.position).catch(() => undefined);

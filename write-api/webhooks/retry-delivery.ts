@@ -3,10 +3,14 @@ import type { ProjectedDelivery, RetryRefusal } from '../../commands/webhooks/re
 import type { Result } from '../../domain/kernel/decider.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
 import { deliveryAnswer, type FoundDelivery } from '../../read-api/webhooks/delivery-answer.ts';
 import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-operations.ts';
@@ -39,7 +43,7 @@ export const retryDeliveryRoute = (deps: RetryRouteDeps): PartnerRoute => ({
   handle: (request) => retry(deps, request),
 });
 
-const retry = async (deps: RetryRouteDeps, request: PartnerRequest): Promise<Answer> => {
+const retry = async (deps: RetryRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
@@ -70,4 +74,4 @@ const answer = async (
   { bodyOf }: RetryRouteDeps,
   request: PartnerRequest,
   delivery: FoundDelivery,
-): Promise<Answer> => deliveryAnswer(request, delivery, await bodyOf(delivery.event_id));
+): Promise<Reply> => deliveryAnswer(request, delivery, await bodyOf(delivery.event_id));

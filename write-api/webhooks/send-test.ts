@@ -1,9 +1,13 @@
 import type { SendTest } from '../../commands/webhooks/send-test.ts';
 import type { Position } from '../../event-store/port.ts';
-import { commandContext } from '../../http/command-context.ts';
-import { refusal } from '../../http/error-catalog.ts';
-import { uuidParam } from '../../http/params.ts';
-import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
 import { testWebhookOperation } from '../../read-api/webhooks/test-operation.ts';
 
@@ -23,7 +27,7 @@ export const webhookTestRoute = (deps: WebhookTestDeps): PartnerRoute => ({
   handle: (request) => test(deps, request),
 });
 
-const test = async ({ sendTest, projected }: WebhookTestDeps, request: PartnerRequest): Promise<Answer> => {
+const test = async ({ sendTest, projected }: WebhookTestDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');

@@ -1,0 +1,118 @@
+/** Who visits: the address of a browser behind the proxies that the operator trusts (contract, Pixel 5). */
+import ipaddr from 'ipaddr.js';
+import { canonicalText, parseAddress } from '../../domain/kernel/address.ts';
+import type { ApiRequest } from '../contract/route.ts';
+
+type Address = ReturnType<typeof parseAddress>;
+
+/** Where a caller is. */
+export interface CallerNetworks {
+  /** Its IPv4 address or IPv6 /64. */
+  readonly address: string;
+  /** The IPv4 /24 or IPv6 /48 around it, of which one caller may have every address. */
+  readonly network: string;
+}
+
+/** What a peer without an address counts as: a socket that is gone by now. Not public. */
+const UNKNOWN_ADDRESS = '::';
+
+/** More proxies than stand behind each other. A header of 16 KB has room for 4,000, which take 12 ms. */
+const MAX_PROXIES = 32;
+
+/**
+ * The address of the client in canonical text: the peer's, or where the peer is a trusted proxy the rightmost of
+ * `X-Forwarded-For` that is none. Only what trusted proxies wrote is believed: an entry that is no address ends the
+ * walk at the one after it, and so do 32 proxies.
+ * @param trustedProxies CIDR blocks
+ */
+export const createVisitorAddress = (
+  trustedProxies: readonly string[],
+): ((request: Pick<ApiRequest, 'peer' | 'header'>) => string) => {
+  const isTrusted = membershipIn(trustedProxies);
+
+  const clientOf = (request: Pick<ApiRequest, 'peer' | 'header'>): string => {
+    const peer = parsePeer(request.peer);
+    if (peer === null) return UNKNOWN_ADDRESS;
+    const forwarded = request.header('x-forwarded-for');
+    if (forwarded === undefined || !isTrusted(peer)) return canonicalText(peer);
+    let client = peer;
+    for (const entry of fromTheRight(forwarded)) {
+      const address = parseEntry(entry.trim());
+      if (address === null) break;
+      client = address;
+      if (!isTrusted(address)) break;
+    }
+    return canonicalText(client);
+  };
+
+  // A request's rate asks for it, and then the visit.
+  return onceFor(clientOf);
+};
+
+/** Remembers what is made of an object, for as long as the object is there. */
+const onceFor = <Key extends object, Made>(make: (key: Key) => Made): ((key: Key) => Made) => {
+  const known = new WeakMap<Key, { readonly made: Made }>();
+  return (key) => {
+    const before = known.get(key);
+    if (before !== undefined) return before.made;
+    const made = make(key);
+    known.set(key, { made });
+    return made;
+  };
+};
+
+/** Yields the last entries of a list, without going through the others. */
+function* fromTheRight(list: string): Generator<string> {
+  for (let end = list.length, left = MAX_PROXIES; end >= 0 && left > 0; left -= 1) {
+    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1);
+    yield list.slice(comma + 1, end);
+    end = comma;
+  }
+}
+
+/** Returns a function that tells whether a peer is a trusted proxy. */
+export const createIsTrusted = (trustedProxies: readonly string[]): ((address: string) => boolean) => {
+  const isTrusted = membershipIn(trustedProxies);
+  return (address) => {
+    const peer = parsePeer(address);
+    return peer !== null && isTrusted(peer);
+  };
+};
+
+/** An interface's name, where the peer is on the same link, is no part of the address. */
+const parsePeer = (address: string): Address => parseAddress(address.split('%', 1)[0] ?? '');
+
+const membershipIn = (cidrs: readonly string[]): ((address: ipaddr.IPv4 | ipaddr.IPv6) => boolean) => {
+  const blocks = cidrs.map((block) => ipaddr.parseCIDR(block));
+  return (address) =>
+    blocks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
+};
+
+/** Some proxies add a port, and then IPv6 stands in brackets: `1.2.3.4:5678`, `[2001:db8::1]:5678`. */
+const parseEntry = (entry: string): Address => {
+  const bare = /^\[(.+)\](?::\d{1,5})?$/.exec(entry)?.[1] ?? /^([^:]+):\d{1,5}$/.exec(entry)?.[1] ?? entry;
+  return parseAddress(bare);
+};
+
+/** Returns the network that counts as one visitor: an IPv4 address, or an IPv6 /64, because a host has 2^64 addresses. */
+export const networkOf = (address: string): string => {
+  const parsed = ipaddr.parse(address);
+  return parsed.kind() === 'ipv4' ? address : prefixOf(parsed as ipaddr.IPv6, 4);
+};
+
+/** Returns the block of the first `count` of the eight parts of an address. */
+const prefixOf = ({ parts }: ipaddr.IPv6, count: number): string =>
+  `${parts
+    .slice(0, count)
+    .map((part) => part.toString(16))
+    .join(':')}::/${16 * count}`;
+
+/** Returns the caller at a canonical address. */
+export const callerOfAddress = (address: string): CallerNetworks => {
+  const parsed = ipaddr.parse(address);
+  const network =
+    parsed.kind() === 'ipv4'
+      ? `${address.slice(0, address.lastIndexOf('.'))}.0/24`
+      : prefixOf(parsed as ipaddr.IPv6, 3);
+  return { address: networkOf(address), network };
+};
