@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
-import { type AttemptDeps, makeAttempt } from '../../processors/webhooks/attempt.ts';
-import type { DeliveryClaim } from '../../processors/webhooks/claims.ts';
+import { type AttemptDeps, makeAttempt } from '../../processors/webhooks/delivery/attempt.ts';
+import type { DeliveryClaim } from '../../processors/webhooks/delivery/claims.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 const claim: DeliveryClaim = {

@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../platform/config.ts';
-import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
+import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
 
 describe('the destination policy of webhooks', () => {
   it('allows public HTTPS on its own port, and never the service itself', () => {

@@ -1,7 +1,11 @@
-import type { AttemptOutcome } from '../../commands/webhooks/append-outcomes.ts';
-import { isoTime } from '../../domain/kernel/time.ts';
-import { afterAttempt } from '../../domain/webhooks/schedule.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { AttemptOutcome } from '../../../commands/webhooks/append-outcomes.ts';
+import { isoTime } from '../../../domain/kernel/time.ts';
+import { PAYLOAD_PREFIX } from '../../../domain/webhooks/events.ts';
+import { afterAttempt } from '../../../domain/webhooks/schedule.ts';
+import type { EventStore } from '../../../event-store/port.ts';
+import type { Clock } from '../../../platform/clock.ts';
+import { inSpan } from '../../../platform/spans.ts';
+import { causesIn } from '../../causes.ts';
 import type { DeliveryClaim } from './claims.ts';
 import type { SendResult } from './sender.ts';
 
@@ -44,11 +48,11 @@ export interface AttemptDeps {
  * Makes one attempt. null: there is no body or no target at the moment; `unreadable`: the key of the body is destroyed.
  * @throws errors of the deps
  */
-export const makeAttempt = async (
+export async function makeAttempt(
   deps: AttemptDeps,
   claim: DeliveryClaim,
   target: Target | undefined,
-): Promise<AttemptOutcome | 'unreadable' | null> => {
+): Promise<AttemptOutcome | 'unreadable' | null> {
   const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = deps;
   const { delivery_id, webhook_id, partner_id, event_id, cycle, attempt } = claim;
   const body = target === undefined ? null : await bodyOf(event_id);
@@ -82,4 +86,35 @@ export const makeAttempt = async (
     error,
     next_attempt_at: after.delayMs === null ? null : isoTime(ended + after.delayMs),
   };
-};
+}
+
+/**
+ * Runs an attempt in a span linked to the trace of its event. The span holds no URL, because receivers' URLs may contain
+ * secrets, and receivers get no `traceparent`.
+ */
+export async function inAttemptSpan(
+  store: EventStore,
+  { webhook_id, delivery_id, event_id, attempt }: DeliveryClaim,
+  work: (ended: (sent: Pick<SendResult, 'http_status' | 'error'>) => void) => Promise<void>,
+): Promise<void> {
+  const causes = await causesIn(store, `${PAYLOAD_PREFIX}${event_id}`);
+  await inSpan(
+    () => ({
+      name: 'attempt delivery',
+      kind: 'client',
+      attributes: {
+        'http.request.method': 'POST',
+        'messaging.message.id': event_id,
+        'doorplate.webhook_id': webhook_id,
+        'doorplate.delivery_id': delivery_id,
+        'doorplate.attempt': attempt,
+      },
+      causes,
+    }),
+    (note) =>
+      work(({ http_status, error }) => {
+        if (http_status !== null) note({ 'http.response.status_code': http_status });
+        if (error !== null) note({ 'error.type': error });
+      }),
+  );
+}

@@ -1,9 +1,12 @@
+import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
-import { aheadAfter } from '../../domain/kernel/ahead.ts';
-import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
-import { BREAKER_OPENS_AFTER } from '../../domain/webhooks/events.ts';
-import { reportAhead } from '../../platform/ahead.ts';
-import { createGate } from '../../platform/gate.ts';
+import type { Logger } from 'pino';
+import { HOUR, MINUTE } from '../../../domain/kernel/time.ts';
+import { BREAKER_OPENS_AFTER } from '../../../domain/webhooks/events.ts';
+import type { Position } from '../../../event-store/port.ts';
+import { reportAhead } from '../../../platform/ahead.ts';
+import type { Clock } from '../../../platform/clock.ts';
+import { createGate } from '../../../platform/gate.ts';
 
 /** One claimed attempt of this worker. */
 export interface DeliveryClaim {
@@ -144,46 +147,91 @@ export class DeliveryClaims {
   }
 }
 
-/** An endpoint with pending deliveries. */
-export interface Waiting {
-  readonly webhook_id: string;
-  readonly partner_id: string;
-  readonly paused: boolean;
-  readonly breaker_open: boolean;
-  /** Of its earliest pending delivery; null: the endpoint is paused. */
-  readonly next_attempt_at: Date | null;
+export interface HeldClaimsOptions {
+  readonly claims: DeliveryClaims;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Waits until the read model of deliveries reaches the position; false after a time limit. */
+  readonly projected: (position: Position | null) => Promise<boolean>;
 }
 
-/**
- * Loads all endpoints with pending deliveries, of every worker. `now` in milliseconds. Sorted, so that the search for a
- * delivery that a fast clock recorded uses its index instead of reading all deliveries that wait for a retry.
- */
-export const readWaiting = async (pool: pg.Pool, now: number): Promise<Waiting[]> => {
-  const { rows } = await pool.query<Waiting>({
-    name: 'waiting_endpoints',
-    text: `select h.webhook_id, h.partner_id, h.paused_at is not null as paused, h.failures_in_row >= $1 as breaker_open,
-                  case when a.next_attempt_at is null then n.next_attempt_at else $2 end as next_attempt_at
-           from read.webhook_health h
-           left join lateral (
-             select d.next_attempt_at from read.webhook_delivery d
-             where d.webhook_id = h.webhook_id and d.state = 'pending' and h.paused_at is null
-             order by d.next_attempt_at limit 1) n on true
-           left join lateral (
-             select d.next_attempt_at from read.webhook_delivery d
-             where d.webhook_id = h.webhook_id and d.state = 'pending' and h.paused_at is null
-               and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > $3
-             order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end desc
-             limit 1) a on n.next_attempt_at > $2
-           where h.pending > 0 and h.deleted_at is null`,
-    values: [BREAKER_OPENS_AFTER, new Date(now), new Date(aheadAfter(now))],
-  });
-  return rows;
-};
+const RELEASE_EVERY_MS = 500;
+const RETRY_MS = 500;
+const RENEW_EVERY_MS = 5_000;
+
+/** Renews this worker's claims until their outcomes are in the read model, which makes the next attempt due. */
+export class HeldClaims {
+  readonly #options: HeldClaimsOptions;
+  readonly #renewed = new Set<DeliveryClaim>();
+  #toRelease: DeliveryClaim[] = [];
+  #stopped = false;
+  #working: Promise<void> = Promise.resolve();
+  #renewedAt = performance.now();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: HeldClaimsOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => {
+      this.#working = this.#working
+        .then(() => this.#releaseBatch())
+        .then(() => this.#renew())
+        .catch((error: unknown) =>
+          options.log.warn(
+            { error: String(error) },
+            'delivery claims were not renewed or released; retry scheduled',
+          ),
+        );
+    }, RELEASE_EVERY_MS);
+  }
+
+  add(claims: readonly DeliveryClaim[]): void {
+    for (const claim of claims) this.#renewed.add(claim);
+  }
+
+  /** Releases claims after their outcomes, the last at `position`, are projected. */
+  async releaseAfter(claims: readonly DeliveryClaim[], position: Position | null): Promise<void> {
+    for (let known = false; !known; ) {
+      if (this.#stopped) return;
+      known = await this.#options.projected(position).catch(() => setTimeout(RETRY_MS, false));
+    }
+    for (const claim of claims) this.release(claim);
+  }
+
+  /** Releases a claim. If it has no outcome, the attempt is repeated a little later. */
+  release(claim: DeliveryClaim): void {
+    this.#renewed.delete(claim);
+    this.#toRelease.push(claim);
+  }
+
+  /** Stops renewals; the remaining claims end with their leases. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    await this.#working;
+    await this.#releaseBatch().catch(() => undefined);
+  }
+
+  async #releaseBatch(): Promise<void> {
+    const batch = this.#toRelease;
+    this.#toRelease = [];
+    if (batch.length === 0) return;
+    await this.#options.claims.release(batch).catch((error: unknown) => {
+      this.#toRelease.push(...batch);
+      throw error;
+    });
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#renewed.size === 0 || performance.now() - this.#renewedAt < RENEW_EVERY_MS) return;
+    this.#renewedAt = performance.now();
+    await this.#options.claims.renew([...this.#renewed], this.#options.clock.now());
+  }
+}
 
 /** Deletes claims of dead workers, whose leases ended. `now` in milliseconds. */
-export const sweepDeliveryClaims = async (pool: pg.Pool, now: number): Promise<void> => {
+export async function sweepDeliveryClaims(pool: pg.Pool, now: number): Promise<void> {
   await pool.query('delete from work.delivery_claim where lease_until < $1 or lease_until > $2', [
     new Date(now - MINUTE),
     new Date(now + HOUR),
   ]);
-};
+}

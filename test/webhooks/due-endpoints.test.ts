@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
-import { readWaiting } from '../../processors/webhooks/claims.ts';
+import { findDueEndpoints, type Watched } from '../../processors/webhooks/delivery/due-endpoints.ts';
 import { insertEndpoint, insertPendingDeliveries } from '../support/pending-deliveries.ts';
 import { planOf, rowsRead } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -35,8 +35,17 @@ it('finds the endpoints to poll without reading the deliveries that wait for a r
       return stack.pool.query(text, values);
     },
   } as unknown as pg.Pool;
-  const waiting = await readWaiting(explained, NOW);
-  const at = new Map(waiting.map((one) => [one.webhook_id, one.next_attempt_at?.getTime()]));
-  expect([at.get(ofFastClock), at.get(first)]).toEqual([NOW, NOW + HOUR - MINUTE]);
+  const scheduled = new Map<string, number>();
+  const polled = Promise.withResolvers<Watched>();
+  const dueEndpoints = findDueEndpoints({
+    pool: explained,
+    clock: { now: () => NOW },
+    log: stack.log,
+    schedule: (webhookId, _partnerId, at) => void scheduled.set(webhookId, at),
+    onWatched: polled.resolve,
+  });
+  onTestFinished(dueEndpoints.stop);
+  expect(await polled.promise).toEqual({ accepting: 5, breakerOpen: 0, paused: 0, oldestDueMs: 0 });
+  expect([scheduled.get(ofFastClock), scheduled.get(first)]).toEqual([NOW, NOW + HOUR - MINUTE]);
   expect(read).toBeLessThan(20);
 });

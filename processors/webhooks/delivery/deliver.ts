@@ -1,21 +1,17 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import type { DeliveryError } from '../../domain/webhooks/events.ts';
-import { probeEveryMs } from '../../domain/webhooks/schedule.ts';
-import type { EventStore, Position } from '../../event-store/port.ts';
-import { BUSY_GATHER_MS } from '../../platform/event-loop.ts';
-import { endsWithin, pause } from '../../platform/pause.ts';
-import { createWakeup } from '../../platform/wakeup.ts';
-import { type AttemptDeps, makeAttempt, type Target } from './attempt.ts';
-import { inAttemptSpan } from './attempt-span.ts';
-import { type DeliveryClaim, DeliveryClaims, type EndedAttempt, type Wanted } from './claims.ts';
-import { expireDelivery } from './expire-deliveries.ts';
-import { HeldClaims } from './held-claims.ts';
-import { Lanes, MAX_ENDPOINTS_PER_POLL } from './lanes.ts';
+import type { DeliveryError } from '../../../domain/webhooks/events.ts';
+import { probeEveryMs } from '../../../domain/webhooks/schedule.ts';
+import type { EventStore, Position } from '../../../event-store/port.ts';
+import { endsWithin, pause } from '../../../platform/pause.ts';
+import { createWakeup } from '../../../platform/wakeup.ts';
+import { expireDelivery } from '../expire-deliveries.ts';
+import { type AttemptDeps, inAttemptSpan, makeAttempt, type Target } from './attempt.ts';
+import { type DeliveryClaim, DeliveryClaims, type EndedAttempt, HeldClaims, type Wanted } from './claims.ts';
+import { type DueEndpoints, findDueEndpoints, type Watched } from './due-endpoints.ts';
+import { EndpointScheduler } from './endpoint-scheduler.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
-import { createStartsPace, type StartsPace } from './starts-pace.ts';
-import { startWatch, type Watch, type Watched } from './watch.ts';
 
 export interface DeliverOptions extends AttemptDeps {
   readonly store: EventStore;
@@ -28,9 +24,8 @@ export interface DeliverOptions extends AttemptDeps {
   /** Limits of one endpoint over all processes: concurrent attempts, and starts per second. */
   readonly concurrency: number;
   readonly startsPerSecond: number;
-  /** Returns a further limit of a partner's concurrent attempts in this process. */
-  readonly roomOfPartner?: (partnerId: string) => number;
-  readonly isEventLoopBusy: () => boolean;
+  /** Number of endpoints whose concurrency a partner may use in this process. */
+  readonly endpointsPerPartner: number;
   readonly onOutcome: (error: DeliveryError | null, state: 'pending' | 'delivered' | 'failed') => void;
   readonly onWatched: (watched: Watched) => void;
 }
@@ -43,7 +38,7 @@ export interface RunningDeliverer {
   stop(): Promise<void>;
 }
 
-/** Per process; so many that a few hundred hanging endpoints cannot fill them (see `Lanes`). */
+/** Per process. */
 const MAX_CONCURRENT_ATTEMPTS = 2_048;
 /** Three times the longest attempt, so that a delayed renewal does not lose a claim. */
 const LEASE_MS = 30_000;
@@ -60,22 +55,23 @@ const WRITE_END_MS = 1_500;
 
 /**
  * Makes the attempts that are due, in any number of processes: PostgreSQL enforces the limits of an endpoint
- * (`claims.sql`). Endpoints with due deliveries are named by the projection's notifications and by polls (`watch.ts`), and
- * `lanes.ts` says when each is claimed next. An attempt counts against the concurrency until it ends; its claim stays until its
- * outcome is in the read model. The file is longer than 200 lines, because the worker's options and its one class are read together.
+ * (`claims.sql`). Endpoints with due deliveries are named by the projection's notifications and by polls (`due-endpoints.ts`),
+ * and `endpoint-scheduler.ts` says which is claimed next. An attempt counts against the concurrency until it ends; its claim
+ * stays until its outcome is in the read model.
  */
-export const startDeliveries = (options: DeliverOptions): RunningDeliverer => new DeliveryWorker(options);
+export function startDeliveries(options: DeliverOptions): RunningDeliverer {
+  return new DeliveryWorker(options);
+}
 
 class DeliveryWorker implements RunningDeliverer {
   readonly #options: DeliverOptions;
   readonly #stopping = new AbortController();
   readonly #wakeup = createWakeup();
-  readonly #lanes: Lanes;
-  readonly #starts: StartsPace;
+  readonly #scheduler: EndpointScheduler;
   readonly #claims: DeliveryClaims;
   readonly #held: HeldClaims;
   readonly #outcomes: OutcomeWriter;
-  readonly #watch: Watch;
+  readonly #dueEndpoints: DueEndpoints;
   readonly #running = new Set<Promise<void>>();
   #ended: EndedAttempt[] = [];
   /** Set when the worker no longer waits for its attempts. */
@@ -84,8 +80,11 @@ class DeliveryWorker implements RunningDeliverer {
 
   constructor(options: DeliverOptions) {
     this.#options = options;
-    this.#lanes = new Lanes(options.concurrency, MAX_CONCURRENT_ATTEMPTS, options.roomOfPartner);
-    this.#starts = createStartsPace(options.isEventLoopBusy);
+    this.#scheduler = new EndpointScheduler({
+      ofEndpoint: options.concurrency,
+      ofPartner: options.endpointsPerPartner * options.concurrency,
+      ofProcess: MAX_CONCURRENT_ATTEMPTS,
+    });
     this.#claims = new DeliveryClaims(options.pool, {
       ...options,
       holder: uuid(),
@@ -98,12 +97,15 @@ class DeliveryWorker implements RunningDeliverer {
       onWritten: (written, position) => void this.#held.releaseAfter(written, position),
       onForgotten: (claim) => this.#held.release(claim),
     });
-    this.#watch = startWatch({ ...options, schedule: this.#schedule });
+    this.#dueEndpoints = findDueEndpoints({
+      ...options,
+      schedule: (webhookId, partnerId, at) => this.#schedule(webhookId, partnerId, at),
+    });
     this.#loop = this.#pollUntilStopped();
   }
 
   onNotification(notification: string): void {
-    this.#watch.onNotification(notification);
+    this.#dueEndpoints.onNotification(notification);
   }
 
   async stop(): Promise<void> {
@@ -114,49 +116,38 @@ class DeliveryWorker implements RunningDeliverer {
     this.#abandoned = true;
     await this.#outcomes.close(WRITE_END_MS);
     await this.#recordEnded().catch(() => undefined);
-    await this.#watch.stop();
+    await this.#dueEndpoints.stop();
     await this.#held.stop();
   }
 
-  readonly #schedule = (webhookId: string, partnerId: string, at: number): void => {
-    this.#lanes.schedule(webhookId, partnerId, at);
+  #schedule(webhookId: string, partnerId: string, at: number): void {
+    this.#scheduler.schedule(webhookId, partnerId, at);
     this.#wakeup.wake();
-  };
+  }
 
   async #pollUntilStopped(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       await this.#poll();
-      const idleMs = this.#outcomes.isBehind() ? POLL_MS : this.#nextIn();
+      const idleMs = this.#outcomes.isBehind() ? POLL_MS : this.#scheduler.nextIn(this.#options.clock.now());
       const ms = this.#ended.length > 0 ? 0 : idleMs;
       if (ms > 0) await this.#wakeup.wait(Math.min(ms, POLL_MS), this.#stopping.signal);
     }
   }
 
-  #nextIn(): number {
-    const pauseMs = this.#starts.room() < 1 ? BUSY_GATHER_MS : 0;
-    return Math.max(pauseMs, this.#lanes.nextIn(this.#options.clock.now()));
-  }
-
   async #poll(): Promise<void> {
     const { clock, log } = this.#options;
-    const wanted = this.#outcomes.isBehind() ? [] : this.#lanes.plan(clock.now(), this.#starts.room());
+    const wanted = this.#outcomes.isBehind() ? [] : this.#scheduler.plan(clock.now());
     try {
       const hasEnded = this.#ended.length > 0;
       await this.#recordEnded();
       const hasStarted = await this.#take(wanted);
-      if (hasStarted || hasEnded) await this.#gather(wanted.length);
+      // Deliveries that become due or end meanwhile share the next poll.
+      if (hasStarted || hasEnded) await pause(GATHER_MS, this.#stopping.signal);
     } catch (error) {
       log.warn({ error: String(error) }, 'deliveries could not be claimed; retry scheduled');
-      for (const one of wanted) this.#lanes.onNotClaimed(one, clock.now());
+      for (const one of wanted) this.#scheduler.onNotClaimed(one, clock.now());
       await this.#wakeup.wait(RETRY_MS, this.#stopping.signal);
     }
-  }
-
-  /** Waits for deliveries that can share the next poll; only briefly after a full poll, because further endpoints may be due. */
-  #gather(polled: number): Promise<void> {
-    const isSmall = polled < MAX_ENDPOINTS_PER_POLL || Number.isFinite(this.#starts.room());
-    const ms = isSmall && this.#options.isEventLoopBusy() ? BUSY_GATHER_MS : GATHER_MS;
-    return pause(ms, this.#stopping.signal);
   }
 
   async #recordEnded(): Promise<void> {
@@ -172,10 +163,9 @@ class DeliveryWorker implements RunningDeliverer {
   async #take(wanted: readonly Wanted[]): Promise<boolean> {
     if (wanted.length === 0) return false;
     const taken = await this.#claims.take(wanted, this.#options.clock.now());
-    for (const one of taken) this.#lanes.onClaimed(one);
+    for (const one of taken) this.#scheduler.onClaimed(one);
     const claims = taken.flatMap((one) => one.claims);
     if (claims.length === 0) return false;
-    this.#starts.started(claims.length);
     this.#held.add(claims);
     const work = this.#start(claims).finally(() => this.#running.delete(work));
     this.#running.add(work);
@@ -217,7 +207,7 @@ class DeliveryWorker implements RunningDeliverer {
       this.#release(claim);
     } finally {
       this.#ended.push({ claim, succeeded });
-      this.#lanes.ended(claim.webhook_id);
+      this.#scheduler.onEnded(claim.webhook_id);
       this.#wakeup.wake();
     }
   }

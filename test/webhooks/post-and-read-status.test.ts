@@ -1,7 +1,7 @@
 import type { Dispatcher, Pool } from 'undici';
 import { expect, it } from 'vitest';
-import { AttemptFailure } from '../../processors/webhooks/attempt-failure.ts';
-import { exchange } from '../../processors/webhooks/exchange.ts';
+import { AttemptFailure } from '../../processors/webhooks/delivery/connections.ts';
+import { postAndReadStatus } from '../../processors/webhooks/delivery/post-and-read-status.ts';
 
 const POSTING = { url: new URL('https://hooks.example/'), headers: {}, body: Buffer.from('{}') };
 
@@ -22,9 +22,11 @@ const answeringAfter = (busyMs: number): Pool => {
 };
 
 it('counts a 2xx that is handled before the deadline', async () => {
-  expect(await exchange(answeringAfter(0), POSTING, 60_000)).toMatchObject({ status: 204 });
+  expect(await postAndReadStatus(answeringAfter(0), POSTING, 60_000)).toMatchObject({ status: 204 });
 });
 
 it('times out when the 2xx is handled after the deadline although no timer could run', async () => {
-  await expect(exchange(answeringAfter(20), POSTING, 10)).rejects.toEqual(new AttemptFailure('timeout'));
+  await expect(postAndReadStatus(answeringAfter(20), POSTING, 10)).rejects.toEqual(
+    new AttemptFailure('timeout'),
+  );
 });

@@ -1,14 +1,11 @@
 -- The functions of claims.ts, run again at a start after this file has changed (migrations/README.md).
--- They replace `claim_deliveries` and `end_attempts`, which processes of 0.2.0 still call.
 
 -- Claims attempts that are due at `at`: of each endpoint at most as many as wanted, and no more than its concurrency, its
 -- starts per second and its circuit breaker allow. Returns a row for each endpoint: the claims as a JSON array, and when to
 -- poll it again; `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late.
 -- `work.webhook_slot` has one row per endpoint: what its attempts have used of its limits (starts, failures in a row). The
 -- lock on that row decides which worker claims; a locked endpoint is skipped.
--- A claim reads at most 1,000 due deliveries from the first on, 1,000 behind those that earlier claims have walked past, and
--- 1,000 that a fast clock recorded: any number may be due and not claimable, because their payloads have expired or a read
--- model is behind. Until its walk has come to the last due delivery, an endpoint is polled again at once.
+-- Deliveries are claimed due-time first. Those whose payload has expired, or that a read model has not applied, are left out.
 create or replace function work.claim_attempts(
   holder_id uuid, webhook_ids uuid[], wanted integer[], at timestamptz, lease_until timestamptz, projections text[],
   concurrency integer, starts_per_second double precision, failures_to_open integer, probe_ms double precision
@@ -38,15 +35,12 @@ declare
   room integer;
   startable integer;
   last timestamptz;
+  newest timestamptz;
   claimed integer;
   -- A fast clock has written any later time; it counts as now.
   ahead_after timestamptz := at + interval '1 minute';
   lease_ahead_after timestamptz := lease_until + interval '1 minute';
   usage_ahead boolean;
-  walk_rows integer := 1000;
-  -- Deliveries that can be claimed again, after a lease or once a read model has caught up, wait for the next walk.
-  walk_every interval := interval '10 seconds';
-  walk record;
 begin
   select case when count(p.position) = cardinality(projections) then min(p.position) end into applied
   from read.projection p where p.name = any (projections);
@@ -113,20 +107,9 @@ begin
     end if;
 
     with candidate as materialized (
-      (select d.*, false as ahead from (
-         (select * from read.webhook_delivery d
-          where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
-            and (d.next_attempt_at, d.delivery_id)
-              <= (coalesce(usage.walked_at, 'infinity'), coalesce(usage.walked_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
-          order by d.next_attempt_at, d.delivery_id
-          limit walk_rows)
-         union all
-         (select * from read.webhook_delivery d
-          where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
-            and (d.next_attempt_at, d.delivery_id) > (usage.walked_at, usage.walked_id)
-          order by d.next_attempt_at, d.delivery_id
-          limit walk_rows)) d
-       where d.position <= applied and d.payload_expires_at > at
+      (select d.*, false as ahead from read.webhook_delivery d
+       where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
+         and d.position <= applied and d.payload_expires_at > at
          and not exists (
            select from work.delivery_claim c
            where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
@@ -134,17 +117,15 @@ begin
        order by d.next_attempt_at
        limit room)
       union all
-      (select d.*, true as ahead from (
-         select * from read.webhook_delivery d
-         where d.webhook_id = webhook_ids[i] and d.state = 'pending'
-           and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > ahead_after
-         order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end
-         limit walk_rows) d
-       where d.next_attempt_at > at and d.position <= applied and d.payload_expires_at > at
+      (select d.*, true as ahead from read.webhook_delivery d
+       where d.webhook_id = webhook_ids[i] and d.state = 'pending'
+         and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > ahead_after
+         and d.next_attempt_at > at and d.position <= applied and d.payload_expires_at > at
          and not exists (
            select from work.delivery_claim c
            where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
              and c.lease_until > at and c.lease_until <= lease_ahead_after)
+       order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end
        limit room)),
     due as materialized (
       select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at,
@@ -177,37 +158,18 @@ begin
       return next;
       continue;
     end if;
-    select d.next_attempt_at, d.delivery_id into walk from read.webhook_delivery d
-    where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
-      and (d.next_attempt_at, d.delivery_id)
-        > (coalesce(usage.walked_at, '-infinity'), coalesce(usage.walked_id, '00000000-0000-0000-0000-000000000000'))
-    order by d.next_attempt_at, d.delivery_id
-    offset walk_rows - 1
-    limit 1;
-    if found then
-      update work.webhook_slot s
-      set walked_at = walk.next_attempt_at, walked_id = walk.delivery_id, walk_since = coalesce(usage.walk_since, at)
-      where s.webhook_id = webhook_ids[i];
-      again_at := at + poll_again;
-      return next;
-      continue;
-    end if;
-    if usage.walk_since not between at - walk_every and ahead_after then
-      update work.webhook_slot s set walked_at = null, walked_id = null, walk_since = null
-      where s.webhook_id = webhook_ids[i];
-    end if;
     select d.next_attempt_at into again_at from read.webhook_delivery d
     where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at > at
     order by d.next_attempt_at
     limit 1;
-    if exists (
-      select from (
-        select n.next_attempt_at from read.webhook_delivery n
-        where n.webhook_id = webhook_ids[i] and n.state = 'pending' and n.position > coalesce(applied, -1)
-        order by n.position desc
-        limit 100) d
-      where d.next_attempt_at <= at and d.next_attempt_at > at - behind_since)
-    then
+    -- The newest delivery has just become due, and a read model is behind it.
+    select d.next_attempt_at into newest from (
+      select n.position, n.next_attempt_at from read.webhook_delivery n
+      where n.webhook_id = webhook_ids[i] and n.state = 'pending'
+      order by n.position desc
+      limit 1) d
+    where d.position > coalesce(applied, -1);
+    if newest <= at and newest > at - behind_since then
       again_at := least(again_at, at + behind_again);
     end if;
     return next;
