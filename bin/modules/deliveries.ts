@@ -10,7 +10,7 @@ import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.
 import { startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
 import { createSender } from '../../processors/webhooks/delivery/sender.ts';
 import { signatureHeaders } from '../../processors/webhooks/delivery/signature.ts';
-import { reserveForDelivery } from '../../processors/webhooks/queue-reservations.ts';
+import { reserveForDelivery } from '../../processors/webhooks/queue-admission.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';

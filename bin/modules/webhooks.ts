@@ -6,7 +6,7 @@ import type { Route } from '../../http/route.ts';
 import { sealText } from '../../platform/master-key.ts';
 import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/delivery/claims.ts';
-import { reserveForDelivery } from '../../processors/webhooks/queue-reservations.ts';
+import { reserveForDelivery } from '../../processors/webhooks/queue-admission.ts';
 import { queueWebhookEvents } from '../../processors/webhooks/queue-webhook-events.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
