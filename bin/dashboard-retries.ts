@@ -1,10 +1,10 @@
-import { retryFailed } from '../commands/webhooks/retry-failed.ts';
+import { retryFailed } from '../commands/webhooks/retry-deliveries.ts';
 import { oneRetryAtATime } from '../dashboard/one-retry-at-a-time.ts';
 import type { DeliveryDeps, RetriedAll } from '../dashboard/pages/deliveries.ts';
 import { refusal } from '../http/error-catalog.ts';
 import { asUuid } from '../http/params.ts';
 import { findEndpoint } from '../queries/webhooks/endpoints.ts';
-import { listDeliveries } from '../read-api/webhooks/delivery-rows.ts';
+import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
 import { visitContext } from './dashboard-context.ts';
 import { retryDeps } from './modules/deliveries.ts';
 import type { Runtime } from './runtime.ts';

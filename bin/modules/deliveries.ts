@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
-import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-delivery.ts';
+import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-deliveries.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { Route } from '../../http/route.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
@@ -21,7 +21,7 @@ import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { createBodies, createStoredBodies } from '../../queries/webhooks/payloads.ts';
 import { createTargets } from '../../queries/webhooks/targets.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
-import { retryDeliveryRoute } from '../../write-api/webhooks/retry-delivery.ts';
+import { retryDeliveryRoute } from '../../write-api/webhooks/deliveries.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 import type { RunningWork } from '../worker-context.ts';

@@ -12,8 +12,14 @@ import {
 } from '../../domain/webhooks/events.ts';
 import { notify } from '../../platform/channels.ts';
 import type { Projection } from '../projection.ts';
-import { type DeliveryRow, type Fold, foldDelivery } from './delivery-fold.ts';
-import { foldEndpoint, foldSnapshot, type HealthRow } from './endpoint-health.ts';
+import {
+  type DeliveryRow,
+  type Fold,
+  foldDelivery,
+  foldEndpoint,
+  foldSnapshot,
+  type HealthRow,
+} from './delivery-fold.ts';
 
 /** Notified when deliveries may be due, with a JSON array of `Due`, or '' if that would be too long. */
 export const DELIVERIES_CHANNEL = 'doorplate_deliveries';

@@ -5,7 +5,7 @@ import { DAY } from '../../domain/kernel/time.ts';
 import { firstTurns, loadTurns, turnValues } from '../../processors/partner-turns.ts';
 import { expiringReveals } from '../../processors/reveals/expiring-reveals.ts';
 import { expiringSessions } from '../../processors/sessions/expiring-sessions.ts';
-import { expiringPayloads } from '../../processors/webhooks/expiring-payloads.ts';
+import { expiringPayloads } from '../../processors/webhooks/expire-deliveries.ts';
 import { rowsReadSoFar } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 

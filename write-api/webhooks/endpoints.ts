@@ -11,19 +11,15 @@ import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { asUuid, isStrings, uuidParam } from '../../http/params.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
-import {
-  NO_DELIVERIES,
-  type TotalsOf,
-  WEBHOOK_ROUTE,
-  webhookFields,
-} from '../../read-api/webhooks/answer.ts';
+import { type TotalsOf, WEBHOOK_ROUTE, webhookFields } from '../../read-api/webhooks/answer.ts';
 import {
   createWebhookOperation,
+  type DeliveryTotals,
   deleteWebhookOperation,
+  NO_DELIVERIES,
   rotateWebhookSecretOperation,
   updateWebhookOperation,
-} from '../../read-api/webhooks/operations.ts';
-import type { DeliveryTotals } from '../../read-api/webhooks/schemas.ts';
+} from '../../read-api/webhooks/endpoint-schemas.ts';
 
 export interface WebhookRouteDeps {
   readonly commands: EndpointCommands;

@@ -1,5 +1,6 @@
 import type { CommandContext } from '../../commands/handle.ts';
-import type { ProjectedDelivery, RetryRefusal } from '../../commands/webhooks/retry-delivery.ts';
+import type { ProjectedDelivery, RetryRefusal } from '../../commands/webhooks/retry-deliveries.ts';
+import type { SendTest } from '../../commands/webhooks/send-test.ts';
 import type { Result } from '../../domain/kernel/decider.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { Position } from '../../event-store/port.ts';
@@ -7,9 +8,39 @@ import { commandContext } from '../../http/command-context.ts';
 import { refusal } from '../../http/error-catalog.ts';
 import { uuidParam } from '../../http/params.ts';
 import type { Answer, PartnerRequest, PartnerRoute } from '../../http/route.ts';
-import { WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
-import { deliveryAnswer, type FoundDelivery } from '../../read-api/webhooks/delivery-answer.ts';
-import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-operations.ts';
+import { deliveryAnswer, type FoundDelivery, WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
+import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-schemas.ts';
+import { testWebhookOperation } from '../../read-api/webhooks/endpoint-schemas.ts';
+
+export interface WebhookTestDeps {
+  readonly sendTest: SendTest;
+  /** Resolves when the read models have the position, or a short time is over. */
+  readonly projected: (position: Position | null) => Promise<unknown>;
+}
+
+/** POST /v1/webhooks/{webhook_id}/test */
+export const webhookTestRoute = (deps: WebhookTestDeps): PartnerRoute => ({
+  ...WEBHOOK_ROUTE,
+  method: 'POST',
+  path: '/v1/webhooks/:webhook_id/test',
+  body: 'optional',
+  operation: testWebhookOperation,
+  handle: (request) => test(deps, request),
+});
+
+const test = async ({ sendTest, projected }: WebhookTestDeps, request: PartnerRequest): Promise<Answer> => {
+  if (request.query !== '') return refusal(request, 'invalid_webhook_query');
+  const webhookId = uuidParam(request, 'webhook_id');
+  if (webhookId === null) return refusal(request, 'webhook_not_found');
+  const { partner_id } = request.caller;
+  const sent = await sendTest(partner_id, webhookId, commandContext(request));
+  if (!sent.ok) return refusal(request, sent.refusal);
+  const { delivery_id, event_id, position } = sent.value;
+  // So that the caller's next read of the history shows it.
+  await projected(position).catch(() => undefined);
+  const body = { delivery_id, event_id, status: 'pending', request_id: request.id };
+  return { status: 202, body: JSON.stringify(body) };
+};
 
 export interface RetryRouteDeps {
   /** Finds a delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */
