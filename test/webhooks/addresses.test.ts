@@ -1,7 +1,10 @@
+import { networkInterfaces } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it, test } from 'vitest';
 import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
+import { loadConfig } from '../../platform/config.ts';
 import type { Resolver } from '../../processors/webhooks/delivery/addresses.ts';
+import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
 import { createSender, type Sender } from '../../processors/webhooks/delivery/sender.ts';
 import { type DnsAnswer, startDnsServer } from '../support/dns-server.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -302,5 +305,41 @@ describe('DNS', () => {
   it('may return an address that is not allowed beside an allowed one', async () => {
     expect((await asked(['127.0.0.1'], ['::1'])).outcome).toEqual(failed('blocked_address'));
     expect((await asked(['10.0.0.1'], [])).outcome).toEqual(failed('blocked_address'));
+  });
+});
+
+describe('the destination policy of webhooks', () => {
+  it('allows public HTTPS on its own port, and never the service itself', () => {
+    const env = { PUBLIC_URL: 'https://doorplate.example/', PUBLIC_HOSTS: 'former.example' };
+    expect(destinationPolicy(loadConfig(env))).toEqual({
+      allowHttp: false,
+      allowPorts: [],
+      allowNetworks: [],
+      ownOrigins: ['https://doorplate.example', 'https://former.example', 'http://127.0.0.1:3000'],
+    });
+  });
+
+  it('allows more for development', () => {
+    const env = {
+      WEBHOOK_ALLOW_HTTP: '1',
+      WEBHOOK_ALLOW_PORTS: '9000,9001',
+      WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8,::1/128',
+    };
+    expect(destinationPolicy(loadConfig(env))).toMatchObject({
+      allowHttp: true,
+      allowPorts: [9000, 9001],
+      allowNetworks: ['127.0.0.0/8', '::1/128'],
+    });
+  });
+
+  it('refuses every address of a machine on which the service listens on all addresses', () => {
+    for (const HOST of ['0.0.0.0', '::']) {
+      const { ownOrigins } = destinationPolicy(loadConfig({ HOST, PORT: '8080' }));
+      expect(ownOrigins).toContain('http://127.0.0.1:8080');
+      expect(ownOrigins.every((origin) => URL.canParse(origin))).toBe(true);
+      const addresses = Object.values(networkInterfaces()).flatMap((some) => some ?? []);
+      expect(ownOrigins).toHaveLength(addresses.filter(({ address }) => !address.includes('%')).length);
+    }
+    expect(destinationPolicy(loadConfig({ HOST: '::1' })).ownOrigins).toEqual(['http://[::1]:3000']);
   });
 });
