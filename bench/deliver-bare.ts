@@ -7,8 +7,8 @@ import { randomBytes } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { createInterface } from 'node:readline';
 import { systemClock } from '../platform/clock.ts';
-import { createSender } from '../processors/webhooks/sender.ts';
-import { signatureHeaders } from '../processors/webhooks/signature.ts';
+import { createSender } from '../processors/webhooks/delivery/sender.ts';
+import { signatureHeaders } from '../processors/webhooks/delivery/signature.ts';
 
 export interface BareDeliverer {
   readonly urls: readonly string[];
@@ -25,6 +25,7 @@ const sender = createSender({
   policy: { allowHttp: false, allowPorts: ports, allowNetworks: ['127.0.0.0/8'], ownOrigins: [] },
   clock: systemClock,
   extraCa: authority,
+  isOwnDomain: async () => false,
 });
 const PARTNER = '0198c0de-0000-7000-8000-000000000002';
 const secrets = [randomBytes(32)];

@@ -1,6 +1,6 @@
 /** What the dashboard's pages read and change, beside the API's routes. */
 import type { CommandContext } from '../commands/handle.ts';
-import { retryFailed } from '../commands/webhooks/retry-failed.ts';
+import { retryFailed } from '../commands/webhooks/retry-deliveries.ts';
 import type { BillingDeps } from '../dashboard/pages/billing.ts';
 import type { DeliveryDeps, RetriedAll } from '../dashboard/pages/deliveries.ts';
 import type { DashboardKey, KeyDeps } from '../dashboard/pages/keys.ts';
@@ -25,7 +25,7 @@ import { listRevealsOf } from '../queries/reveals/reveals.ts';
 import { findEndpoint } from '../queries/webhooks/endpoints.ts';
 import { recentSessions } from '../read-api/sessions/recent.ts';
 import { readDays } from '../read-api/usage/rows.ts';
-import { listDeliveries } from '../read-api/webhooks/delivery-rows.ts';
+import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
 import { createKeyChanges } from '../write-api/partners/keys.ts';
 import { retryDeps } from './modules/deliveries.ts';
 import type { Runtime } from './runtime.ts';

@@ -15,9 +15,11 @@ import { deleteExpiredStreams } from '../processors/sessions/delete-expired-stre
 import { expiringSessions } from '../processors/sessions/expiring-sessions.ts';
 import { type ExpireSignalsOptions, expireSignals } from '../processors/signals/expire-signals.ts';
 import { trackerDaysClosedBefore } from '../processors/usage/close-tracker-days.ts';
-import { deleteOldDeliveries } from '../processors/webhooks/delete-old-deliveries.ts';
-import { expireDeliveries } from '../processors/webhooks/expire-deliveries.ts';
-import { expiringPayloads } from '../processors/webhooks/expiring-payloads.ts';
+import {
+  deleteOldDeliveries,
+  expireDeliveries,
+  expiringPayloads,
+} from '../processors/webhooks/expire-deliveries.ts';
 import { forgetDeletedEndpoints } from '../processors/webhooks/forget-endpoints.ts';
 import { forgetLookupStream, lookups } from '../projections/lookup/lookups.ts';
 import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';

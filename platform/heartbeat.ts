@@ -2,7 +2,6 @@ import pg from 'pg';
 import { notifyIfRoom } from './channels.ts';
 import type { Clock } from './clock.ts';
 import { endClient } from './end-postgres.ts';
-import { createFloodMeter } from './flood-meter.ts';
 import type { Seen } from './liveness.ts';
 import { KEPT_ALIVE, OWN_SETTINGS, withSettings } from './open-pool.ts';
 import { RELEASE } from './release.ts';
@@ -125,15 +124,7 @@ class SqlHeart implements Heart {
     });
     fresh.on('error', () => this.#forget(fresh));
     fresh.on('end', () => this.#forget(fresh));
-    const meter = createFloodMeter();
-    let isMuted = false;
-    fresh.on('notification', ({ payload = '' }) => {
-      if (isMuted) return;
-      isMuted = meter.isFlood(payload);
-      if (!isMuted) return onReleased();
-      // Until the session is opened again; released leases are found by the next heartbeat.
-      fresh.query(`unlisten ${CHANNEL}`).catch(() => undefined);
-    });
+    fresh.on('notification', onReleased);
     try {
       await fresh.connect();
       await fresh.query(`listen ${CHANNEL}`);

@@ -1,6 +1,5 @@
 import pg from 'pg';
-import { cutClient, endClient } from './end-postgres.ts';
-import { createFloodMeter } from './flood-meter.ts';
+import { endClient } from './end-postgres.ts';
 import { KEPT_ALIVE, OWN_SETTINGS, withSettings } from './open-pool.ts';
 
 export interface ListenerOptions {
@@ -24,8 +23,6 @@ export interface Listener {
 }
 
 const RECONNECT_MS = 1_000;
-/** Time without notifications after a flood of them; callers poll meanwhile. */
-const MUTED_MS = 3_000;
 /** Nothing else is ever sent, so that a connection that was dropped without a word would look quiet. */
 const ASK_MS = 5_000;
 /** Time limit of connecting and of each statement. */
@@ -39,14 +36,13 @@ class SessionListener implements Listener {
   #client: pg.Client | null = null;
   #isListening = false;
   #isClosed = false;
-  #isMuted = false;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
   }
 
   ensure(): void {
-    if (this.#client || this.#isClosed || this.#isMuted) return;
+    if (this.#client || this.#isClosed) return;
     this.#client = new pg.Client({
       connectionString: withSettings(this.#options.url, OWN_SETTINGS),
       application_name: this.#options.name,
@@ -70,14 +66,12 @@ class SessionListener implements Listener {
     const { channels, onNotification, ready } = this.#options;
     fresh.on('error', () => this.#lose(fresh));
     fresh.on('end', () => this.#lose(fresh));
-    const meter = createFloodMeter();
     fresh.on('notification', ({ channel, payload = '' }) => {
       if (this.#client !== fresh) return;
-      if (meter.isFlood(payload)) return this.#mute(fresh);
       try {
         onNotification(channel, payload);
       } catch {
-        // Any login may send any payload, so an invalid one is ignored; callers poll as well.
+        // A notification of another version is ignored; callers poll as well.
       }
     });
     try {
@@ -98,24 +92,12 @@ class SessionListener implements Listener {
     }, ASK_MS).unref();
   }
 
-  #mute(flooded: pg.Client): void {
-    this.#isMuted = true;
-    this.#lose(flooded, MUTED_MS);
-    // `end` alone would read what the server still sends.
-    cutClient(flooded);
-  }
-
-  #reconnect(): void {
-    this.#isMuted = false;
-    this.ensure();
-  }
-
-  #lose(dead: pg.Client, reconnectMs = RECONNECT_MS): void {
+  #lose(dead: pg.Client): void {
     if (this.#client === dead) {
       this.#client = null;
       this.#isListening = false;
       this.#options.lost?.();
-      setTimeout(() => this.#reconnect(), reconnectMs).unref();
+      setTimeout(() => this.ensure(), RECONNECT_MS).unref();
     }
     void dead.end().catch(() => undefined);
   }

@@ -105,7 +105,7 @@ const holdBack = async (pool: pg.Pool, { item, cycle, attempt }: Claim, heldBy: 
 
 const at = (ms: number): Date => new Date(ms);
 
-/** For when notifications are lost: any database user can fill their queue. */
+/** For when notifications are lost. */
 const IDLE_MS = 2_000;
 const POLL_MS = 500;
 /** Short, because the wall clock may jump. */

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Position, RecordedEvent } from '../event-store/port.ts';
+import { notifyIfRoom } from '../platform/channels.ts';
 import type { Lease } from '../platform/leases.ts';
-import type { Notice } from '../platform/notifier.ts';
 import { isTransient } from '../platform/transient.ts';
 import { PROJECTED_CHANNEL } from './progress.ts';
 import type { Projection } from './projection.ts';
@@ -59,7 +59,6 @@ export interface Step {
 
 /**
  * Commits rows and checkpoints of all steps in one transaction, guarded by the known checkpoints and the lease.
- * @returns what to notify, which must not happen in the transaction (`platform/notifier.ts`)
  * @throws CheckpointMoved, ProjectionFailed; nothing is committed then
  */
 export const commitSteps = async (
@@ -67,7 +66,7 @@ export const commitSteps = async (
   lease: Lease,
   steps: readonly Step[],
   to: Position,
-): Promise<readonly Notice[]> => {
+): Promise<void> => {
   // Pipelined in this order, so that a pass costs two round trips in total.
   const begun = db.query('begin');
   // Checkpoints are locked before the tables, in the same order as in a rebuild.
@@ -76,9 +75,9 @@ export const commitSteps = async (
     text: ADVANCE_AND_RESUME,
     values: advance(lease, steps, to),
   });
-  const applying = steps.map(async ({ projection, events }) =>
-    events.length > 0 ? ((await projection.apply(events, db)) ?? []) : [],
-  );
+  const applying = steps.map(async ({ projection, events }) => {
+    if (events.length > 0) await projection.apply(events, db);
+  });
   try {
     const [, moved, ...applied] = await Promise.allSettled([begun, moving, ...applying]);
     if (moved.status === 'fulfilled' && moved.value.rows[0]?.n !== steps.length) throw new CheckpointMoved();
@@ -89,8 +88,6 @@ export const commitSteps = async (
     const failure = failures.find(({ error }) => !isAborted(error)) ?? failures[0];
     if (failure) throw failureOf(failure.step, failure.error);
     await db.query('commit');
-    const notices = applied.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
-    return [...notices, projectedTo(steps, to)];
   } catch (error) {
     await db.query('rollback').catch(() => undefined);
     throw error;
@@ -110,15 +107,9 @@ export const savePassed = async (
   lease: Lease,
   steps: readonly Step[],
   to: Position,
-): Promise<readonly Notice[]> => {
+): Promise<void> => {
   await pool.query({ name: 'save_passed', text: ADVANCE, values: advance(lease, steps, to) });
-  return [projectedTo(steps, to)];
 };
-
-const projectedTo = (steps: readonly Step[], to: Position): Notice => ({
-  channel: PROJECTED_CHANNEL,
-  payload: JSON.stringify(Object.fromEntries(steps.map((step) => [step.projection.name, to.toString()]))),
-});
 
 const advance = (lease: Lease, steps: readonly Step[], to: Position): unknown[] => [
   steps.map((step) => step.projection.name),
@@ -128,6 +119,7 @@ const advance = (lease: Lease, steps: readonly Step[], to: Position): unknown[] 
   lease.name,
   lease.number,
   lease.processId,
+  JSON.stringify(Object.fromEntries(steps.map((step) => [step.projection.name, to.toString()]))),
 ];
 
 /** Locks by name as a rebuild does: a group saves what it has passed beside the commits of its own session. */
@@ -140,7 +132,7 @@ const advanceWith = (more: string): string => `
     where p.name = s.name and p.name in (select name from held) and coalesce(p.position, -1) between s."from" and s.passed
       and exists (select from work.lease l where l.name = $5 and l.number = $6::bigint and l.process_id = $7::uuid)
     returning 1)
-  select count(*)::int as n from moved`;
+  select (select count(*)::int from moved) as n, ${notifyIfRoom(`'${PROJECTED_CHANNEL}'`, '$8::text')}`;
 const ADVANCE = advanceWith('');
 /** Resuming also clears `stopped_by`, because the poison event is applied by then. */
 const ADVANCE_AND_RESUME = advanceWith(', stopped_by = null');

@@ -2,12 +2,10 @@ import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
 import type { Lease } from '../platform/leases.ts';
 import { commitSteps, markStopped, ProjectionFailed, type Step } from './checkpoints.ts';
-import type { Progress } from './progress.ts';
 
 interface Isolation {
   readonly db: pg.ClientBase;
   readonly lease: Lease;
-  readonly progress: Pick<Progress, 'notify'>;
   readonly onStopped: (name: string, stoppedBy: string) => void;
 }
 
@@ -20,9 +18,9 @@ export const commitOrIsolate = async (
   steps: readonly Step[],
   to: Position,
 ): Promise<boolean> => {
-  const { db, lease, progress } = options;
+  const { db, lease } = options;
   try {
-    progress.notify(await commitSteps(db, lease, steps, to));
+    await commitSteps(db, lease, steps, to);
     return true;
   } catch (error) {
     if (!(error instanceof ProjectionFailed)) throw error;
@@ -34,13 +32,13 @@ export const commitOrIsolate = async (
 
 /** Applies a batch to one projection; if it fails, event by event up to the poison event. */
 const applyAlone = async (
-  { db, lease, progress, onStopped }: Isolation,
+  { db, lease, onStopped }: Isolation,
   step: Step,
   to: Position,
 ): Promise<boolean> => {
   const { projection, events } = step;
   try {
-    progress.notify(await commitSteps(db, lease, [step], to));
+    await commitSteps(db, lease, [step], to);
     return true;
   } catch (error) {
     if (!(error instanceof ProjectionFailed)) throw error;
@@ -49,7 +47,7 @@ const applyAlone = async (
   for (const event of events) {
     try {
       const alone = [{ projection, from, passed, events: [event] }];
-      progress.notify(await commitSteps(db, lease, alone, event.position));
+      await commitSteps(db, lease, alone, event.position);
       from = event.position;
       passed = event.position;
     } catch (error) {
@@ -60,6 +58,6 @@ const applyAlone = async (
       return false;
     }
   }
-  progress.notify(await commitSteps(db, lease, [{ projection, from, passed, events: [] }], to));
+  await commitSteps(db, lease, [{ projection, from, passed, events: [] }], to);
   return true;
 };

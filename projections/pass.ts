@@ -51,9 +51,9 @@ class Pass {
   #urgentUntil = Number.NEGATIVE_INFINITY;
   /** One at a time: positions that are passed meanwhile share the next save. */
   readonly #savePassed = shareNext(async () => {
-    const { pool, lease, progress } = this.#options;
+    const { pool, lease } = this.#options;
     const passed = this.#passed as Position;
-    progress.notify(await savePassed(pool, lease, this.#stepsTo([], passed), passed));
+    await savePassed(pool, lease, this.#stepsTo([], passed), passed);
   });
 
   constructor(options: PassOptions) {

@@ -1,13 +1,12 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
+import { notify } from '../platform/channels.ts';
 import { createListener, type Listener } from '../platform/listener.ts';
-import { createNotifier, type Notice, type Notifier } from '../platform/notifier.ts';
 import { shareNext } from '../platform/share-next.ts';
 import { KnownPositions, positionsIn } from './known-positions.ts';
 
 /**
- * Notified after each projecting transaction with `{ name: position }`. Any database user may notify, so listeners read positions
- * that are new to them from the table.
+ * Notified by each projecting transaction with `{ name: position }`. Listeners read positions that are new to them from the table.
  */
 export const PROJECTED_CHANNEL = 'doorplate_projected';
 /** Notified by a process that waits for a leader in another process. */
@@ -25,8 +24,6 @@ interface Waiter {
 export interface Progress {
   /** Reports commits of this process directly. Ignored while not listening, because a crash of the server would go unnoticed. */
   advance(positions: Readonly<Record<string, Position>>): void;
-  /** Notifies other processes. */
-  notify(notices: readonly Notice[]): void;
   /**
    * Waits until all named consumers reach the position; false after `timeoutMs`. It also asks them to hurry, unless `manner`
    * is `patient`.
@@ -64,7 +61,6 @@ class ConsumerProgress implements Progress {
   readonly #waiters = new Set<Waiter>();
   readonly #hurried = new Map<() => void, readonly string[]>();
   readonly #load = shareNext(() => this.#loadNow());
-  readonly #notifier: Notifier;
   #polling: NodeJS.Timeout | null = null;
   #isClosed = false;
   /** How often the connection was lost. */
@@ -72,7 +68,6 @@ class ConsumerProgress implements Progress {
 
   constructor(options: ProgressOptions) {
     this.#options = options;
-    this.#notifier = createNotifier(options.url);
     this.#listener = createListener({
       url: options.url,
       name: 'doorplate progress',
@@ -88,10 +83,6 @@ class ConsumerProgress implements Progress {
   advance(positions: Readonly<Record<string, Position>>): void {
     if (this.#listener.isListening()) this.#advance(positions);
     else this.#listener.ensure();
-  }
-
-  notify(notices: readonly Notice[]): void {
-    this.#notifier.notify(notices);
   }
 
   reached(
@@ -124,7 +115,8 @@ class ConsumerProgress implements Progress {
   hurry(names: readonly string[]): void {
     for (const call of this.#hurried.keys()) call();
     const here = new Set([...this.#hurried.values()].flat());
-    if (names.some((name) => !here.has(name))) this.notify([{ channel: WANTED_CHANNEL, payload: '' }]);
+    if (names.every((name) => here.has(name))) return;
+    void notify(this.#options.pool, WANTED_CHANNEL).catch(() => undefined);
   }
 
   onWanted(names: readonly string[], listener: () => void): () => void {
@@ -137,7 +129,7 @@ class ConsumerProgress implements Progress {
     this.#isClosed = true;
     if (this.#polling) clearTimeout(this.#polling);
     for (const waiter of this.#waiters) waiter.resolve(false);
-    await Promise.all([this.#listener.close(), this.#notifier.close()]);
+    await this.#listener.close();
   }
 
   #advance(positions: Readonly<Record<string, Position>>): void {

@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import { isLaterVersion } from '../domain/kernel/events.ts';
 import type { RecordedEvent } from '../event-store/port.ts';
-import type { Notice } from '../platform/notifier.ts';
 
 /** A read model. Its tables are named without a schema, because the search path selects live tables or a rebuild's. */
 export interface Projection {
@@ -10,11 +9,8 @@ export interface Projection {
   readonly tables: readonly string[];
   /** Types of the applied events; omitted: all. */
   readonly types?: readonly string[];
-  /**
-   * Applies events in order in the caller's transaction. The result must not depend on how events are batched.
-   * @returns what to notify once the transaction is committed
-   */
-  apply(events: readonly RecordedEvent[], db: pg.ClientBase): Promise<void> | Promise<readonly Notice[]>;
+  /** Applies events in order in the caller's transaction. The result must not depend on how events are batched. */
+  apply(events: readonly RecordedEvent[], db: pg.ClientBase): Promise<void>;
 }
 
 /** Selects the events that a projection applies, including later versions of them, which stop it. */

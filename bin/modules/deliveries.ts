@@ -1,16 +1,16 @@
+import { Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
-import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-delivery.ts';
+import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-deliveries.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { Route } from '../../http/contract/route.ts';
 import { createBriefCache } from '../../platform/brief-cache.ts';
 import { createListener } from '../../platform/listener.ts';
 import type { Metrics } from '../../platform/metrics.ts';
-import { startDeliveries } from '../../processors/webhooks/deliver.ts';
-import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
-import { reserveForDelivery } from '../../processors/webhooks/queue-reservations.ts';
-import { createReceiverDebts } from '../../processors/webhooks/receiver-debts.ts';
-import { startSenderThread } from '../../processors/webhooks/sender-thread.ts';
-import { signatureHeaders } from '../../processors/webhooks/signature.ts';
+import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
+import { startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
+import { createSender } from '../../processors/webhooks/delivery/sender.ts';
+import { signatureHeaders } from '../../processors/webhooks/delivery/signature.ts';
+import { reserveForDelivery } from '../../processors/webhooks/queue-admission.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';
@@ -21,7 +21,7 @@ import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { createBodies, createStoredBodies } from '../../queries/webhooks/payloads.ts';
 import { createTargets } from '../../queries/webhooks/targets.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
-import { retryDeliveryRoute } from '../../write-api/webhooks/retry-delivery.ts';
+import { retryDeliveryRoute } from '../../write-api/webhooks/deliveries.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 import type { RunningWork } from '../worker-context.ts';
@@ -32,6 +32,8 @@ import type { RunningWork } from '../worker-context.ts';
  */
 const READ_BACK = [trackers, sessions, reveals, webhooks, deliveries, payloads];
 const PROJECTED_MS = 10_000;
+/** Of a query to a DNS server; an attempt waits three seconds for all of them. */
+const DNS = { timeout: 1_000, tries: 3 } as const;
 
 /** Builds the routes of deliveries and their retry. */
 export const deliveryRoutes = ({ runtime, caughtUp, ownWrite }: ApiContext): Route[] => {
@@ -62,12 +64,13 @@ export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Run
 
 /** Starts sending due deliveries; any number of processes may do so. */
 export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<RunningWork> => {
-  const { config, store, pool, clock, log, progress, dayKeys, isEventLoopBusy, databaseUrl: url } = runtime;
+  const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
-  const debts = createReceiverDebts();
-  const sender = startSenderThread({
+  const sender = createSender({
     policy: destinationPolicy(config),
+    clock,
+    resolver: new Resolver(DNS),
     extraCa: caFile === undefined ? null : await readFile(caFile, 'utf8'),
     isOwnDomain: async (hostname, partnerId) => {
       try {
@@ -77,9 +80,6 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
         return false;
       }
     },
-    onCost: debts.charge,
-    onFailure: (error) =>
-      log.error({ error: String(error) }, 'the thread that sends webhooks failed; it is started again'),
   });
   const projected = async (position: Position | null): Promise<boolean> =>
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');
@@ -94,12 +94,11 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
     bodyOf: createStoredBodies(pool, dayKeys, clock.now),
     sign: signatureHeaders,
     send: sender.send,
-    roomOfPartner: debts.roomOf,
     concurrency: config.WEBHOOK_CONCURRENCY,
+    endpointsPerPartner: config.WEBHOOKS_PER_PARTNER,
     startsPerSecond: config.WEBHOOK_STARTS_PER_SECOND,
     retryBaseMs: config.RETRY_BASE_SECONDS * 1_000,
     random: Math.random,
-    isEventLoopBusy,
     onStart: metrics.deliveries.started,
     onOutcome: metrics.deliveries.ended,
     onWatched: metrics.deliveries.watched,

@@ -1,3 +1,4 @@
+import { Resolver } from 'node:dns/promises';
 import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
 import { plainName } from '../../domain/domains/hostname.ts';
 import type { Route } from '../../http/contract/route.ts';
@@ -6,7 +7,6 @@ import type { Config } from '../../platform/config.ts';
 import { createGates } from '../../platform/gate.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { OpsHandler } from '../../platform/ops-server.ts';
-import { createResolvers } from '../../platform/resolver.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { hasToken, proofToken } from '../../processors/domains/proof.ts';
@@ -25,6 +25,15 @@ export const serviceUrl = ({ PUBLIC_URL, HOST, PORT }: Config): string =>
   PUBLIC_URL ?? `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
 
 const RESOLVER = { timeout: 1_500, tries: 2 } as const;
+/** Asks the servers of `DNS_SERVERS`, or else the system's. */
+const resolversOf =
+  ({ DNS_SERVERS }: Config) =>
+  async (): Promise<Resolver> => {
+    const resolver = new Resolver(RESOLVER);
+    if (DNS_SERVERS.length > 0) resolver.setServers(DNS_SERVERS);
+    return resolver;
+  };
+
 /** Time limit of the TXT lookup in a POST of a name that is active elsewhere. */
 const PROOF_MS = 2_000;
 
@@ -47,7 +56,7 @@ export const domainRoutes = (context: ApiContext): Route[] => {
   const { runtime, publicUrl, trackerCommands } = context;
   const { config, db, store } = runtime;
   const tokenOf = tokens(runtime);
-  const newResolver = createResolvers(RESOLVER, config.DNS_SERVERS);
+  const newResolver = resolversOf(config);
   const serviceHost = serviceHostOf(publicUrl);
   const proofs = createGates(PROOFS_OF_PARTNER);
   const commands = createDomainCommands({
@@ -93,7 +102,7 @@ const startChecks = (runtime: Runtime, metrics: Metrics): RunningWork => {
     clock,
     log,
     serviceHost: serviceHostOf(serviceUrl(config)),
-    newResolver: createResolvers(RESOLVER, config.DNS_SERVERS),
+    newResolver: resolversOf(config),
     tokenOf: tokens(runtime),
     onCheck: (outcome) => metrics.domainChecks.inc({ outcome }),
   });

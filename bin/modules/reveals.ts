@@ -14,7 +14,7 @@ import {
   completeWaiting,
   createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
-import { reserveForReveal } from '../../processors/webhooks/queue-reservations.ts';
+import { reserveForReveal } from '../../processors/webhooks/queue-admission.ts';
 import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
 import { postRevealRoute } from '../../write-api/reveals/post-reveal.ts';

@@ -4,9 +4,9 @@ import type { Route } from '../../http/contract/route.ts';
 import { callerOfAddress, createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
 import { sharedNotes } from '../../platform/kept-out-exchange.ts';
 import { VISITOR_RATES } from '../../platform/rate-limit.ts';
-import { reserveForSession } from '../../processors/webhooks/queue-reservations.ts';
+import { reserveForSession } from '../../processors/webhooks/queue-admission.ts';
 import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
-import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
+import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
 import { collectRoutes } from '../../write-api/sessions/collect.ts';
 import type { ApiContext } from '../api-context.ts';
 
@@ -25,13 +25,11 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
     networks: sharedNotes(pool, 'captures of networks', MINUTE),
   };
   const admitCapture = createCaptureRates(config, limiter, clock, shared, () => 1 + peers.otherApis());
-  const mayTakeRest = createSessionsOfNetworks(limiter);
   const wideNetworkOf = (ip: string): string => digest(callerOfAddress(ip).network);
-  const reserve = reserveForSession(queue, (partnerId, ip) => mayTakeRest(partnerId, wideNetworkOf(ip)));
   return [
     ...collectRoutes({
       trackers,
-      capture: createVisitCapture(store, dayKeys, reserve),
+      capture: createVisitCapture(store, dayKeys, reserveForSession(queue)),
       collectsOn: served.collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
       countryOf: countries,

@@ -1,5 +1,5 @@
 import type { Reply } from '../../http/contract/route.ts';
-import type { DeliveryTotals, WebhookBody } from '../../read-api/webhooks/schemas.ts';
+import type { DeliveryTotals, WebhookBody } from '../../read-api/webhooks/endpoint-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import type { ApiAnswer } from '../api.ts';
 import { checkbox, confirmation, count, facts, field, form, time } from '../components.ts';

@@ -1,6 +1,6 @@
 import type { Reply } from '../../http/contract/route.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
-import type { WebhookBody, WebhookWorker } from '../../read-api/webhooks/schemas.ts';
+import type { WebhookBody, WebhookWorker } from '../../read-api/webhooks/endpoint-schemas.ts';
 import {
   badge,
   checkbox,

@@ -27,7 +27,7 @@ const SHAPE =
 
 /**
  * Validates an endpoint's URL by its text alone (contract, Webhooks 1): unusual spellings are rejected,
- * not normalized. Each attempt resolves the name and checks its addresses (`processors/webhooks/vet.ts`).
+ * not normalized. Each attempt resolves the name and checks its addresses (`processors/webhooks/delivery/addresses.ts`).
  */
 export const parseDestination = (
   text: string,

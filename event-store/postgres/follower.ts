@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { notify } from '../../platform/channels.ts';
 import { createListener, type Listener } from '../../platform/listener.ts';
-import { createNotifier, type Notifier } from '../../platform/notifier.ts';
 import { createWakeup, type Wakeup } from '../../platform/wakeup.ts';
 import { isHidden } from '../hidden.ts';
 import type { Batch, FollowOptions, Position, RecordedEvent } from '../port.ts';
@@ -51,13 +51,11 @@ class LogFollower implements Follower {
   /** Marks this process's own notifications. */
   readonly #own = randomUUID();
   readonly #listener: Listener;
-  readonly #notifier: Notifier;
   #notifying: NodeJS.Timeout | null = null;
   #notifyAgain = false;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
-    this.#notifier = createNotifier(options.url);
     this.#listener = createListener({
       url: options.url,
       name: 'doorplate listen',
@@ -109,7 +107,7 @@ class LogFollower implements Follower {
     this.#closing.abort();
     if (this.#notifying) clearTimeout(this.#notifying);
     this.#wake();
-    await Promise.all([this.#listener.close(), this.#notifier.close()]);
+    await this.#listener.close();
   }
 
   /** Reads after a position; null if the read failed. */
@@ -145,7 +143,7 @@ class LogFollower implements Follower {
   #notify(): void {
     this.#notifyAgain = this.#notifying !== null;
     if (this.#notifyAgain) return;
-    this.#notifier.notify([{ channel: CHANNEL, payload: this.#own }]);
+    void notify(this.#options.pool, CHANNEL, this.#own).catch(() => undefined);
     this.#notifying = setTimeout(() => {
       this.#notifying = null;
       if (this.#notifyAgain) this.#notify();

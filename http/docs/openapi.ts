@@ -7,7 +7,7 @@ import {
   type ZodOpenApiPathsObject,
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
-import { sentEvents } from '../../read-api/webhooks/event-operations.ts';
+import { sentEvents } from '../../read-api/webhooks/delivery-schemas.ts';
 import { quotaHeaders } from '../contract/responses.ts';
 import type { Route } from '../contract/route.ts';
 import { staticRoute } from '../contract/static-route.ts';

@@ -1,12 +1,22 @@
+/** Retention of webhooks: payloads expire with their session, deliveries with their payload, and metadata are deleted after 90 days. */
 import type pg from 'pg';
 import { NIL, v7 as uuid } from 'uuid';
 import { toNewEvents } from '../../commands/handle.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
-import { isoTime } from '../../domain/kernel/time.ts';
-import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
+import type { EventOf } from '../../domain/kernel/events.ts';
+import { isoTime, utcDay } from '../../domain/kernel/time.ts';
+import {
+  type DeliveryEvent,
+  deliveryEvents,
+  PAYLOAD_PREFIX,
+  payloadExpiryEvents,
+  WEBHOOK_HISTORY_MS,
+} from '../../domain/webhooks/events.ts';
 import { type EventStore, type Position, StreamExpired } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { pause } from '../../platform/pause.ts';
+import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import { type Expiring, expiredItems } from '../expiry.ts';
 
 export interface ExpireDeliveriesOptions {
   readonly store: EventStore;
@@ -31,8 +41,7 @@ const FIRST: Pick<ExpiredRow, 'cursor' | 'delivery_id'> = { cursor: '-infinity',
 
 /**
  * Records which deliveries' payloads have expired, so that their totals follow; the API has reported them as expired
- * since that moment. The next run completes an interrupted one. Partners take no turns here: a million take some minutes, and
- * an index for turns would add a sixth to what each delivery and each attempt write.
+ * since that moment. The next run completes an interrupted one.
  */
 export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promise<void> => {
   const { store, pool, clock, projected, signal } = options;
@@ -94,4 +103,77 @@ const appendExpired = async (
     // The stream itself has expired; the next sweep drops its rows.
     if (!(error instanceof StreamExpired)) throw error;
   }
+};
+
+export interface DeleteOldDeliveriesDeps {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+}
+
+/**
+ * Deletes delivery metadata past its retention, one stream (a day of an endpoint) at a time. `forget` drops their rows
+ * from the read model; until then a repeated run finds the streams again.
+ */
+export const deleteOldDeliveries = async (
+  { store, pool, clock }: DeleteOldDeliveriesDeps,
+  consumers: Consumers,
+  forget: (before: string) => Promise<void>,
+): Promise<void> => {
+  const before = utcDay(clock.now() - WEBHOOK_HISTORY_MS);
+  const passed = await createConsumerProgress(pool, consumers).passed();
+  for await (const { webhook_id, day } of daysBefore(pool, before)) {
+    const stream = deliveriesStream(webhook_id, day);
+    for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
+      if (passed === null || last.position > passed) {
+        throw new Error(`${stream} has not been read by all consumers`);
+      }
+      await store.expire(stream, last.revision);
+    }
+  }
+  await forget(before);
+};
+
+interface DayOfEndpoint {
+  readonly webhook_id: string;
+  readonly day: string;
+}
+
+const PAGE = 2_000;
+
+/** Yields each day of an endpoint once, although it has a total for each state. */
+async function* daysBefore(pool: pg.Pool, before: string): AsyncGenerator<DayOfEndpoint> {
+  for (let after: DayOfEndpoint | undefined = { day: '-infinity', webhook_id: NIL }; after !== undefined; ) {
+    const { rows }: pg.QueryResult<DayOfEndpoint> = await pool.query({
+      name: 'days_of_old_deliveries',
+      text: `select webhook_id, day::text from read.webhook_total
+             where day < $1::date and (day, webhook_id) > ($2::date, $3::uuid)
+             order by webhook_total.day, webhook_id limit ${PAGE}`,
+      values: [before, after.day, after.webhook_id],
+    });
+    yield* new Map(rows.map((row) => [`${row.webhook_id} ${row.day}`, row])).values();
+    after = rows.at(-1);
+  }
+}
+
+/** Expires the payloads of webhook events together with their session. */
+export const expiringPayloads: Expiring = {
+  name: 'payloads',
+  prefix: PAYLOAD_PREFIX,
+  firstId: '',
+  table: 'read.webhook_payload',
+  due: expiredItems({
+    table: 'read.webhook_payload',
+    id: 'event_id',
+    idType: 'text',
+    columns: `'${PAYLOAD_PREFIX}' || i.event_id as stream, i.last_revision, false as lives,
+      i.last_position <= $2 and $3::date is not null as ready`,
+  }),
+  counted: '$2::date is not null',
+  present: 'select event_id::text as id from read.webhook_payload where event_id = any ($1::text[])',
+  schemas: payloadExpiryEvents,
+  expiredEvent: (partner_id, events): EventOf<typeof payloadExpiryEvents> => ({
+    type: 'webhooks.PayloadsExpired.v1',
+    data: { partner_id, events },
+  }),
 };

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { NIL, v7 as uuid } from 'uuid';
-import { forgetEndpoints } from '../../commands/webhooks/forget-endpoints.ts';
+import { forgetEndpoints } from '../../commands/webhooks/manage-endpoints.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { MAX_DELETED_IN_SNAPSHOT } from '../../domain/webhooks/endpoint-state.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';

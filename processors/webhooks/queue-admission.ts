@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { NIL } from 'uuid';
 import type { QueueReservation } from '../../commands/queue-reservation.ts';
+import { revealEventId, sessionEventId } from '../../domain/webhooks/envelope.ts';
 
 /** An event that is about to be appended, and its recipients. */
 export interface EventToQueue {
@@ -9,8 +10,6 @@ export interface EventToQueue {
   readonly event_id: string;
   /** Every endpoint that is subscribed to this type for the tracker, or one endpoint. */
   readonly to: { readonly type: string; readonly tracker_id: string } | { readonly webhook_id: string };
-  /** Asked once half of the partner's room is taken: false refuses the event. Default: true. */
-  readonly mayTakeRest?: () => Promise<boolean>;
 }
 
 export interface WebhookQueue {
@@ -105,11 +104,10 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
     endpoints.length === 0 || (pending + MUCH < most && bytes < mostBytes * 0.99);
 
   const reserve = async (event: EventToQueue): Promise<QueueReservation | null> => {
-    const { partner_id, event_id, to, mayTakeRest } = event;
+    const { partner_id, event_id, to } = event;
     const queue = await current(partner_id);
     const ids = subscribersOf(queue, to).map((webhookId) => deliveryIdOf(webhookId, event_id));
     if (ids.length === 0) return NO_SUBSCRIBERS;
-    if (mayTakeRest && isHalfFull(queue, options) && !(await mayTakeRest())) return null;
     const mine = underWay.get(partner_id) ?? new Map<string, number>();
     const arriving = ids.filter((id) => !mine.has(id)).length;
     if (queue.pending + mine.size + arriving > most || queue.bytes >= mostBytes) return null;
@@ -124,9 +122,6 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
   };
   return { reserve, endpointsChanged: (partnerId) => known.delete(partnerId) };
 };
-
-const isHalfFull = ({ pending, bytes }: Queue, { most, mostBytes }: WebhookQueueOptions): boolean =>
-  pending > most / 2 || bytes > mostBytes / 2;
 
 const NO_SUBSCRIBERS: QueueReservation = { release: () => undefined, confirm: () => undefined };
 
@@ -172,3 +167,40 @@ const readQueue = async (
   for (const [id, since] of underWay ?? []) if (readAt - since > UNDER_WAY_MS) underWay?.delete(id);
   return { endpoints, pending: Number(pending), bytes: Number(bytes), readAt };
 };
+
+type Reserve = Pick<WebhookQueue, 'reserve'>;
+type Reservation = Promise<QueueReservation | null>;
+
+/** Reserves room for deliveries of a new session to the endpoints that subscribe to it. */
+export function reserveForSession({ reserve }: Reserve) {
+  return ({
+    partner_id,
+    tracker_id,
+    session_id,
+  }: Record<'partner_id' | 'tracker_id' | 'session_id', string>): Reservation =>
+    reserve({
+      partner_id,
+      event_id: sessionEventId(session_id),
+      to: { type: 'session.created', tracker_id },
+    });
+}
+
+/** Reserves room for deliveries of a completed reveal to the endpoints that subscribe to it. */
+export function reserveForReveal({ reserve }: Reserve) {
+  return ({
+    partner_id,
+    tracker_id,
+    reveal_id,
+  }: Record<'partner_id' | 'tracker_id' | 'reveal_id', string>): Reservation =>
+    reserve({ partner_id, event_id: revealEventId(reveal_id), to: { type: 'reveal.completed', tracker_id } });
+}
+
+/** Reserves room for a delivery to one endpoint. */
+export function reserveForDelivery({ reserve }: Reserve) {
+  return ({
+    partner_id,
+    webhook_id,
+    event_id,
+  }: Record<'partner_id' | 'webhook_id' | 'event_id', string>): Reservation =>
+    reserve({ partner_id, event_id, to: { webhook_id } });
+}

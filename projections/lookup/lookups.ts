@@ -1,9 +1,8 @@
 import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from '../../domain/lookup/events.ts';
-import { DUE_CHANNEL } from '../../platform/channels.ts';
+import { DUE_CHANNEL, notify } from '../../platform/channels.ts';
 import { forgetInBatches } from '../../platform/forget.ts';
-import type { Notice } from '../../platform/notifier.ts';
 import type { Projection } from '../projection.ts';
 import { type Changes, foldEnrichment, foldIntake } from './lookup-fold.ts';
 
@@ -28,14 +27,14 @@ export const lookups: Projection = {
       const onEnrichment = readEvent(enrichmentEvents, stored);
       if (onEnrichment) foldEnrichment(changes, onEnrichment, stored);
     }
-    return write(changes, db);
+    await write(changes, db);
   },
 };
 
-const write = async (changes: Changes, db: pg.ClientBase): Promise<readonly Notice[]> => {
+const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
   const { saved, forgotten, givenUp, work, attempts, made, states } = changes;
   const sizes = [saved, givenUp, work, attempts, made, states].map(({ size }) => size);
-  if (sizes.every((size) => size === 0)) return [];
+  if (sizes.every((size) => size === 0)) return;
   const ended = [...work].flatMap(([ip, row]) => (row === null ? [ip] : []));
   const open = [...work.values()].filter((row) => row !== null);
   const json = (rows: Iterable<unknown>): string => JSON.stringify([...rows]);
@@ -52,7 +51,7 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<readonly Noti
   ];
   await db.query({ name: 'apply_lookups', text: APPLY, values });
   const isDue = open.length > 0 || attempts.size > 0;
-  return isDue ? [{ channel: DUE_CHANNEL, payload: '' }] : [];
+  if (isDue) await notify(db, DUE_CHANNEL);
 };
 
 /**

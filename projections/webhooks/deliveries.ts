@@ -10,10 +10,16 @@ import {
   WEBHOOK_HISTORY_MS,
   WEBHOOKS_PREFIX,
 } from '../../domain/webhooks/events.ts';
-import type { Notice } from '../../platform/notifier.ts';
+import { notify } from '../../platform/channels.ts';
 import type { Projection } from '../projection.ts';
-import { type DeliveryRow, type Fold, foldDelivery } from './delivery-fold.ts';
-import { foldEndpoint, foldSnapshot, type HealthRow } from './endpoint-health.ts';
+import {
+  type DeliveryRow,
+  type Fold,
+  foldDelivery,
+  foldEndpoint,
+  foldSnapshot,
+  type HealthRow,
+} from './delivery-fold.ts';
 
 /** Notified when deliveries may be due, with a JSON array of `Due`, or '' if that would be too long. */
 export const DELIVERIES_CHANNEL = 'doorplate_deliveries';
@@ -52,16 +58,15 @@ export const deliveries: Projection = {
       const forgottenBefore = new Date(Date.parse(stored.metadata.at) - WEBHOOK_HISTORY_MS);
       return [{ partner_id, endpoints: endpoint.data.endpoints, forgottenBefore, position }];
     });
-    if (handled.length === 0) return [];
+    if (handled.length === 0) return;
     const fold = await load(handled, db);
     for (const one of handled) {
       if ('delivery' in one) foldDelivery(fold, one.delivery, one.position);
       else if ('endpoint' in one) foldEndpoint(fold, one.endpoint, one.position);
       else for (const endpoint of one.endpoints) foldSnapshot(fold, one.partner_id, endpoint, one.position);
     }
-    await write(fold, db);
+    await Promise.all([write(fold, db), notifyDue(fold, db)]);
     for (const one of handled) if ('endpoints' in one) await forgetEndpoints(one, db);
-    return dueIn(fold);
   },
 };
 
@@ -140,11 +145,11 @@ const write = async (fold: Fold, db: pg.ClientBase): Promise<void> => {
 };
 
 /** Names the endpoints with due deliveries, or none where they are too many for a notification. */
-const dueIn = ({ due }: Fold): readonly Notice[] => {
-  if (due.size === 0) return [];
+const notifyDue = async ({ due }: Fold, db: pg.ClientBase): Promise<void> => {
+  if (due.size === 0) return;
   const named = JSON.stringify([...due.values()]);
   const isTooLong = Buffer.byteLength(named) > MAX_NOTIFICATION_BYTES;
-  return [{ channel: DELIVERIES_CHANNEL, payload: isTooLong ? '' : named }];
+  await notify(db, DELIVERIES_CHANNEL, isTooLong ? '' : named);
 };
 
 const ADDED = `delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts, cycle_attempts, cycle_started_at,

@@ -1,8 +1,53 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Clock } from '../../platform/clock.ts';
-import type { MasterKey } from '../../platform/master-key.ts';
-import { type SecretRow, signingSecrets } from './secrets.ts';
+import { type MasterKey, openText, type SealedText } from '../../platform/master-key.ts';
+
+/** What signs for an endpoint, as its row has it. */
+export interface SecretRow {
+  readonly webhook_id: string;
+  /** null: the endpoint is deleted. */
+  readonly secret: SealedText | null;
+  readonly previous_secret: SealedText | null;
+  readonly secret_rotation_until: Date | null;
+}
+
+/** The keys that sign at `now` (milliseconds), newest first: two while a rotation's overlap runs; none once deleted. */
+export const signingSecrets = (master: MasterKey, row: SecretRow, now: number): Buffer[] => {
+  const { webhook_id, secret, previous_secret, secret_rotation_until } = row;
+  const overlaps = secret_rotation_until !== null && now < secret_rotation_until.getTime();
+  return [secret, overlaps ? previous_secret : null].flatMap((sealed) =>
+    sealed === null ? [] : [openText(master, sealed, webhook_id)],
+  );
+};
+
+/** Reads and opens what signs for an endpoint now; none where it is deleted or not there. */
+export const createSigningSecrets =
+  ({ pool, master, clock }: { readonly pool: pg.Pool; readonly master: MasterKey; readonly clock: Clock }) =>
+  async (webhookId: string): Promise<readonly Buffer[]> => {
+    const { rows } = await pool.query<SecretRow>({
+      name: 'signing_secrets',
+      text: `select webhook_id, secret, previous_secret, secret_rotation_until
+             from read.webhook_endpoint where webhook_id = $1`,
+      values: [webhookId],
+    });
+    return rows.flatMap((row) => signingSecrets(master, row, clock.now()));
+  };
+
+/** Endpoints, deleted ones apart, of which a secret is sealed under another master key than this. */
+export const endpointsSealedOtherwise = async (
+  pool: pg.Pool,
+  masterKeyId: string,
+): Promise<readonly { readonly webhook_id: string; readonly partner_id: string }[]> => {
+  const { rows } = await pool.query<{ webhook_id: string; partner_id: string }>(
+    `select webhook_id, partner_id from read.webhook_endpoint
+     where deleted_at is null
+       and (secret->>'master_key_id' <> $1 or previous_secret->>'master_key_id' <> $1)
+     order by webhook_id`,
+    [masterKeyId],
+  );
+  return rows;
+};
 
 export interface TargetsDeps {
   readonly pool: pg.Pool;

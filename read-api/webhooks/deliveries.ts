@@ -4,11 +4,14 @@ import { refusal } from '../../http/errors/error-catalog.ts';
 import { findEndpoint } from '../../queries/webhooks/endpoints.ts';
 import type { BodyOf } from '../../queries/webhooks/payloads.ts';
 import type { Cursors } from '../cursor.ts';
-import { WEBHOOK_ROUTE } from './answer.ts';
-import { deliveryAnswer, deliveryFields } from './delivery-answer.ts';
-import { getDeliveryOperation, listDeliveriesOperation } from './delivery-operations.ts';
-import { type DeliveryReads, type FoundDelivery, findDelivery, listDeliveries } from './delivery-rows.ts';
-import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
+import { deliveryAnswer, deliveryFields, WEBHOOK_ROUTE } from './answer.ts';
+import { type DeliveryReads, type FoundDelivery, findDelivery, listDeliveries } from './delivery-queries.ts';
+import {
+  type DeliveryState,
+  deliveryState,
+  getDeliveryOperation,
+  listDeliveriesOperation,
+} from './delivery-schemas.ts';
 
 export interface DeliveryReadDeps extends DeliveryReads {
   readonly cursors: Cursors;

@@ -1,8 +1,46 @@
+/** Schemas and OpenAPI operations of deliveries, and of the events that endpoints are sent. */
 import { z } from 'zod';
 import 'zod-openapi';
+import type { ZodOpenApiObject, ZodOpenApiOperationObject, ZodOpenApiPathItemObject } from 'zod-openapi';
 import { deliveredTypeSchema, deliveryErrorSchema } from '../../domain/webhooks/events.ts';
+import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/contract/responses.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
-import { webhookEvent } from './event-schemas.ts';
+import { completedReveal } from '../reveals/schemas.ts';
+import { sessionPreview } from '../sessions/schemas.ts';
+import { webhookCodes, webhookPath } from './endpoint-schemas.ts';
+
+/** What receivers of webhooks get (contract, Webhooks 3). */
+
+const envelope = <Type extends string, Data extends z.ZodType>(type: Type, example: string, data: Data) =>
+  z.object({
+    id: z.string().meta({ description: 'Deduplicate by it; same as the header webhook-id.', example }),
+    type: z.literal(type),
+    schema_version: z.literal(1),
+    created_at: timestamp,
+    data,
+  });
+
+export const sessionCreatedEvent = envelope(
+  'session.created',
+  'evt_session_019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11',
+  sessionPreview,
+).meta({ id: 'SessionCreatedEvent', description: 'A pixel recorded a new session.' });
+
+export const revealCompletedEvent = envelope(
+  'reveal.completed',
+  'evt_reveal_5b8f2a0e-6a2b-5c1d-9f43-0d7c3c643f1e',
+  completedReveal,
+).meta({ id: 'RevealCompletedEvent', description: 'A reveal completed, whatever its result.' });
+
+export const webhookTestEvent = envelope(
+  'webhook.test',
+  'evt_test_0b9c4f1e-2d3a-4c5b-8e6f-7a8b9c0d1e2f',
+  z.object({ message: z.string() }),
+).meta({ id: 'WebhookTestEvent', description: 'The test that was asked for.' });
+
+export const webhookEvent = z
+  .discriminatedUnion('type', [sessionCreatedEvent, revealCompletedEvent, webhookTestEvent])
+  .meta({ id: 'WebhookEvent', description: 'What receivers get.' });
 
 /** The states of a delivery as callers see them (contract, Webhooks 6). */
 export const deliveryState = z.enum(['pending', 'delivered', 'failed', 'cancelled', 'expired']);
@@ -53,3 +91,128 @@ export const webhookDeliveryList = z
     request_id: requestId,
   })
   .meta({ id: 'WebhookDeliveryList' });
+
+const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
+const CURSOR = 'AAAAAAAAAAtO3kq6gY2i0mVbVt1yQ8bC';
+const EVENT = 'evt_test_0b9c4f1e-2d3a-4c5b-8e6f-7a8b9c0d1e2f';
+
+const failed: DeliveryBody = {
+  id: '5f1c7a2e-9b1d-5c1e-8a43-0f2d6b7c9e10',
+  event_id: EVENT,
+  type: 'webhook.test',
+  state: 'failed',
+  attempts: 12,
+  created_at: '2026-03-14T09:26:53.589Z',
+  last_attempt_at: '2026-03-15T23:01:07.112Z',
+  delivered_at: null,
+  next_attempt_at: null,
+  http_status: 503,
+  error: 'http_status',
+};
+const event = {
+  id: EVENT,
+  type: 'webhook.test' as const,
+  schema_version: 1 as const,
+  created_at: failed.created_at,
+  data: { message: 'A test.' },
+};
+const detail = { ...failed, event, request_id: REQUEST };
+const retried = { ...detail, state: 'pending' as const, next_attempt_at: '2026-03-16T08:00:00.000Z' };
+const stored = { always: ['Cache-Control'] } as const;
+
+/** GET /v1/webhooks/{webhook_id}/deliveries */
+export const listDeliveriesOperation: ZodOpenApiOperationObject = {
+  operationId: 'listWebhookDeliveries',
+  tags: ['Webhooks'],
+  summary: 'The deliveries of an endpoint',
+  description:
+    'Newest first, 50 on a page, of the last 90 days; of a deleted endpoint too. Go on with `next_cursor` while `has_more` is true: what is created meanwhile moves nothing.',
+  requestParams: {
+    path: z.object(webhookPath),
+    query: z.object({
+      cursor: z.string().optional().meta({ description: '`next_cursor` of a page of the same filter.' }),
+      status: deliveryState.optional().meta({ description: 'Deliveries in this state alone.' }),
+    }),
+  },
+  responses: {
+    '200': jsonResponse(
+      'A page, which may be empty.',
+      webhookDeliveryList,
+      { one: { deliveries: [failed], has_more: true, next_cursor: CURSOR, request_id: REQUEST } },
+      stored,
+    ),
+    ...refusalResponses([...webhookCodes, 'webhook_not_found']),
+  },
+};
+
+const path = z.object({ ...webhookPath, delivery_id: z.uuid().meta({ description: 'The delivery.' }) });
+
+/** GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id} */
+export const getDeliveryOperation: ZodOpenApiOperationObject = {
+  operationId: 'getWebhookDelivery',
+  tags: ['Webhooks'],
+  summary: 'One delivery, with its event',
+  description: 'The event as receivers get it, for as long as its payload is kept.',
+  requestParams: { path },
+  responses: {
+    '200': jsonResponse('The delivery.', webhookDeliveryDetail, { failed: detail }, stored),
+    ...refusalResponses([...webhookCodes, 'webhook_not_found', 'webhook_delivery_not_found']),
+  },
+};
+
+/** POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry */
+export const retryDeliveryOperation: ZodOpenApiOperationObject = {
+  operationId: 'retryWebhookDelivery',
+  tags: ['Webhooks'],
+  summary: 'Deliver an event again',
+  description:
+    'Begins a new retry cycle with the same event id; no other reveal, no unit. A pending delivery stays as it is.',
+  requestParams: { path },
+  requestBody: emptyBody,
+  responses: {
+    '200': jsonResponse('The delivery, pending.', webhookDeliveryDetail, { retried }, stored),
+    ...refusalResponses([
+      ...bodyCodes,
+      ...webhookCodes,
+      'webhook_not_found',
+      'webhook_delivery_not_found',
+      'webhook_disabled',
+      'webhook_event_expired',
+      'webhook_queue_full',
+    ]),
+  },
+};
+
+const header = z.object({
+  'webhook-id': z.string().meta({ description: "The event's `id`." }),
+  'webhook-timestamp': z.string().meta({ description: 'Unix seconds of this attempt.' }),
+  'webhook-signature': z.string().meta({
+    description:
+      '`v1,` and a signature in base64; two of them, separated by a space, while a secret is rotated.',
+  }),
+});
+
+const received = (operationId: string, summary: string, schema: z.ZodType): ZodOpenApiPathItemObject => ({
+  post: {
+    operationId,
+    tags: ['Webhooks'],
+    summary,
+    description:
+      'What an endpoint is sent. Verify the signature over the raw body, store the event unless its `id` is known, ' +
+      'answer; it may come more than once and in any order.',
+    security: [],
+    requestParams: { header },
+    requestBody: { required: true, content: { 'application/json': { schema } } },
+    responses: {
+      '2XX': { description: 'Taken.' },
+      '4XX': { description: 'As any other status: an attempt in vain, the next one comes later.' },
+    },
+  },
+});
+
+/** What this service sends to the endpoints of partners, as the document's `webhooks`. */
+export const sentEvents: NonNullable<ZodOpenApiObject['webhooks']> = {
+  'session.created': received('receiveSessionCreated', 'A new session', sessionCreatedEvent),
+  'reveal.completed': received('receiveRevealCompleted', 'A completed reveal', revealCompletedEvent),
+  'webhook.test': received('receiveWebhookTest', 'A test', webhookTestEvent),
+};

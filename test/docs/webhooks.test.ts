@@ -12,8 +12,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { deliveryErrorSchema } from '../../domain/webhooks/events.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { createSender } from '../../processors/webhooks/sender.ts';
-import { signatureHeaders } from '../../processors/webhooks/signature.ts';
+import { createSender } from '../../processors/webhooks/delivery/sender.ts';
+import { signatureHeaders } from '../../processors/webhooks/delivery/signature.ts';
 import { reapProcess } from '../support/reaped.ts';
 
 const docs = (name: string) => fileURLToPath(new URL(`../../docs/${name}`, import.meta.url));
@@ -122,7 +122,13 @@ describe('docs/webhook-receiver.mjs', () => {
     const line = async (): Promise<string> => (await lines.next()).value ?? 'it has ended';
     const port = Number(/:(\d+)$/.exec(await line())?.[1]);
     const policy = { allowHttp: true, allowPorts: [port], allowNetworks: ['127.0.0.0/8'], ownOrigins: [] };
-    const sender = createSender({ policy, clock: systemClock, resolver: new Resolver() });
+    const sender = createSender({
+      policy,
+      clock: systemClock,
+      extraCa: null,
+      resolver: new Resolver(),
+      isOwnDomain: async () => false,
+    });
     const send = (headers: Readonly<Record<string, string>>, body: Buffer) =>
       sender.send({ url: `http://localhost:${port}/hooks`, headers, body, partner_id: 'a partner' });
     try {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
+import { notify } from '../../platform/channels.ts';
 import { commitSteps, loadCheckpoints, type Step, savePassed } from '../../projections/checkpoints.ts';
 import { PROJECTED_CHANNEL } from '../../projections/progress.ts';
 import type { Projection } from '../../projections/projection.ts';
@@ -42,7 +43,7 @@ it('a save of what was passed beside a commit never ends in a deadlock, whatever
   expect(ended.filter(({ status }) => status === 'rejected')).toEqual([]);
 });
 
-it('a commit notifies nothing itself, because a notifying one waits for those of any database user', async () => {
+it('notifies the position once the transaction is committed, and what projections notify in it', async () => {
   const { pool } = stack;
   await loadCheckpoints(pool, ['noting']);
   const lease = { name: 'noting group', number: '1', processId: randomUUID() };
@@ -51,20 +52,14 @@ it('a commit notifies nothing itself, because a notifying one waits for those of
     lease.number,
     lease.processId,
   ]);
-  const noted = { channel: 'noted', payload: 'by the projection' };
-  const projection = { name: 'noting', apply: async () => [noted] } as unknown as Projection;
+  const apply: Projection['apply'] = (_events, db) => notify(db, 'noted', 'by the projection');
+  const projection = { name: 'noting', apply } as unknown as Projection;
   const events = [{}] as unknown as Step['events'];
   const client = await stack.session(`listen noted; listen ${PROJECTED_CHANNEL}`);
-  const received: string[] = [];
-  client.on('notification', ({ channel }) => received.push(channel));
+  const received: (string | undefined)[] = [];
+  client.on('notification', ({ payload }) => received.push(payload));
 
-  const notices = await commitSteps(
-    client,
-    lease,
-    [{ projection, from: null, passed: null, events }],
-    7n as Position,
-  );
-  await client.query(`select pg_notify('noted', 'by the test')`);
-  expect(notices).toEqual([noted, { channel: PROJECTED_CHANNEL, payload: '{"noting":"7"}' }]);
-  expect(received).toEqual(['noted']);
+  await commitSteps(client, lease, [{ projection, from: null, passed: null, events }], 7n as Position);
+  await client.query('select');
+  expect(received.toSorted()).toEqual(['by the projection', '{"noting":"7"}']);
 });

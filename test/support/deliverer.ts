@@ -7,9 +7,9 @@ import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/even
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createListener } from '../../platform/listener.ts';
-import type { Target } from '../../processors/webhooks/attempt.ts';
-import { type DeliverOptions, startDeliveries } from '../../processors/webhooks/deliver.ts';
-import type { SendResult } from '../../processors/webhooks/sender.ts';
+import type { Target } from '../../processors/webhooks/delivery/attempt.ts';
+import { type DeliverOptions, startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
+import type { SendResult } from '../../processors/webhooks/delivery/sender.ts';
 import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
 import { aDelivery, queued, type TestDelivery, type TestEndpoint } from './deliveries.ts';
 import type { TestStack } from './test-stack.ts';
@@ -125,7 +125,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
         startsPerSecond: 100_000,
         retryBaseMs: 15_000,
         random: () => 0.5,
-        isEventLoopBusy: () => false,
+        endpointsPerPartner: 5,
         onStart: () => undefined,
         onOutcome: () => undefined,
         onWatched: () => undefined,

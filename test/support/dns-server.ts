@@ -1,6 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
+import { createServer } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /** Addresses of the requested family, the target of a CNAME, or texts; or the kind of failure. */
@@ -15,6 +16,8 @@ export interface DnsServer {
 }
 
 const HEADER_BYTES = 12;
+/** A longer answer is truncated over UDP, and asked for again over TCP. */
+const MAX_UDP_BYTES = 1_232;
 export type DnsType = 'A' | 'AAAA' | 'CNAME' | 'TXT';
 const NUMBERS: Readonly<Record<DnsType, number>> = { A: 1, CNAME: 5, TXT: 16, AAAA: 28 };
 const TYPES = new Map(Object.entries(NUMBERS).map(([type, number]) => [number, type as DnsType]));
@@ -26,18 +29,39 @@ export const startDnsServer = async (
   answer: (type: DnsType, name: string) => DnsAnswer | Promise<DnsAnswer>,
 ): Promise<DnsServer> => {
   const questions: string[] = [];
-  const socket = createSocket('udp4');
-  socket.on('message', async (query, from) => {
+  const answerTo = async (query: Buffer): Promise<((kind?: 'truncated') => Buffer) | null> => {
     const { name, type, end } = questionOf(query);
     questions.push(`${type} ${name}`);
     const found = await answer(type, name);
-    if (found !== 'silence') socket.send(reply(query.subarray(0, end), type, found), from.port, from.address);
+    return found === 'silence' ? null : (kind) => reply(query.subarray(0, end), type, kind ?? found);
+  };
+  const socket = createSocket('udp4');
+  socket.on('message', async (query, from) => {
+    const made = await answerTo(query);
+    if (made === null) return;
+    const whole = made();
+    socket.send(whole.length > MAX_UDP_BYTES ? made('truncated') : whole, from.port, from.address);
   });
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
+  // Messages over TCP begin with their length (RFC 1035, 4.2.2).
+  const server = createServer((client) =>
+    client.once('data', async (message) => {
+      const whole = (await answerTo(message.subarray(2)))?.() ?? Buffer.alloc(0);
+      const length = Buffer.alloc(2);
+      length.writeUInt16BE(whole.length);
+      client.end(Buffer.concat([length, whole]));
+    }),
+  );
+  server.listen(socket.address().port, '127.0.0.1');
+  await once(server, 'listening');
   const resolver = new Resolver({ timeout: 200, tries: 1 });
   resolver.setServers([`127.0.0.1:${socket.address().port}`]);
-  return { resolver, questions, close: () => socket.close() };
+  const close = (): void => {
+    socket.close();
+    server.close();
+  };
+  return { resolver, questions, close };
 };
 
 const questionOf = (query: Buffer): { name: string; type: DnsType; end: number } => {

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { afterEach, beforeAll } from 'vitest';
-import { createSender, type Sender, type SenderLimits } from '../../processors/webhooks/sender.ts';
-import type { Resolver } from '../../processors/webhooks/vet.ts';
+import type { Resolver } from '../../processors/webhooks/delivery/addresses.ts';
+import { createSender, type Sender, type SenderLimits } from '../../processors/webhooks/delivery/sender.ts';
 import { type Authority, type Certificate, makeAuthority } from './certificates.ts';
 import { type Listening, type Received, startRawReceiver, startReceiver } from './receiver.ts';
 
@@ -33,7 +33,7 @@ export const senderTo = (
     limits = LIMITS,
     resolver = RESOLVER,
     extraCa = authority.cert as string | null,
-    onCost = (_partnerId: string, _ms: number, _outcome: string): void => undefined,
+    isOwnDomain = async (_hostname: string, _partnerId: string) => false,
   } = {},
 ): Sender => {
   const policy = { allowHttp: true, allowPorts: [port], allowNetworks: ['127.0.0.0/8'], ownOrigins: [] };
@@ -43,7 +43,7 @@ export const senderTo = (
     resolver,
     limits,
     extraCa,
-    onCost,
+    isOwnDomain,
   });
   undoing.push(sender.close);
   return sender;

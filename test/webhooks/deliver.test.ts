@@ -73,10 +73,8 @@ describe('delivery workers', () => {
 
   it.each([
     ['names an endpoint by an invalid UUID', '[["no uuid", "no uuid", ""]]'],
-    ['names a time that is none', `[["${anEndpoint().webhook_id}", "${anEndpoint().partner_id}", "soon"]]`],
-    ['is not a list', '{"a": 1}'],
-    ['is no JSON', 'x'],
-  ])('continue after a notification of another database user that %s', async (_, payload) => {
+    ['is not JSON', 'x'],
+  ])('continue after a notification that %s', async (_, payload) => {
     const endpoint = anEndpoint();
     start(taken);
     // The second one arrives behind the first one, so the worker has then handled that.
@@ -122,20 +120,6 @@ describe('delivery workers', () => {
     const inSecondFrom = (from: number) => starts.filter((at) => at >= from && at < from + 1_000).length;
     expect(Math.max(...starts.map(inSecondFrom))).toBeLessThanOrEqual(200);
     expect(Math.max(...starts) - Math.min(...starts)).toBeLessThan(3_500);
-  });
-
-  it('gather due deliveries for 40 ms after each poll in a busy process', async () => {
-    const endpoint = anEndpoint();
-    await deliverer.queue(endpoint, 5);
-    start(taken, { concurrency: 1, isEventLoopBusy: () => true });
-    await until('all are delivered', endpoint, { delivered: 5 });
-    const polledAt = deliverer
-      .polls(endpoint)
-      .flatMap(({ claimed, sentAt }) => (claimed > 0 ? [sentAt] : []));
-    const gaps = polledAt.slice(1).map((sentAt, n) => sentAt - (polledAt[n] as number));
-    expect(gaps).toHaveLength(4);
-    // A timer may end up to a millisecond early.
-    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(39);
   });
 
   it('deliver to other endpoints while one endpoint hangs', async () => {

@@ -6,8 +6,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
-import { countDeliveries, countDue } from '../../read-api/webhooks/counts.ts';
-import { listDeliveries, pageQuery } from '../../read-api/webhooks/delivery-rows.ts';
+import {
+  countDeliveries,
+  countDue,
+  listDeliveries,
+  pageQuery,
+} from '../../read-api/webhooks/delivery-queries.ts';
 import { type Key, type ManualClock, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import {
   aDelivery,

@@ -185,10 +185,14 @@ describe('the read model of deliveries', () => {
       log([removed(anEndpoint(), AT)]),
       log([created(endpoint, AT), enabled(endpoint, true, AT + 9)], 200),
     ];
-    const notices = [];
-    for (const batch of batches) notices.push(...((await deliveries.apply(batch, db)) ?? []));
-    expect(new Set(notices.map(({ channel }) => channel))).toEqual(new Set(['doorplate_deliveries']));
-    expect(notices.map(({ payload }) => JSON.parse(payload))).toEqual([
+    const notified: string[][] = [];
+    const query = (config: pg.QueryConfig) => {
+      if (config.name === 'notify') notified.push(config.values as string[]);
+      return db.query(config);
+    };
+    for (const batch of batches) await deliveries.apply(batch, { query } as unknown as pg.ClientBase);
+    expect(new Set(notified.map(([channel]) => channel))).toEqual(new Set(['doorplate_deliveries']));
+    expect(notified.map(([, payload]) => JSON.parse(payload ?? ''))).toEqual([
       [[endpoint.webhook_id, endpoint.partner_id, isoTime(AT)]],
       [[endpoint.webhook_id, endpoint.partner_id, isoTime(AT + 1_000 + MINUTE)]],
       [[endpoint.webhook_id, endpoint.partner_id, '']],

@@ -4,7 +4,7 @@ import { forgetOldDeliveries, sweepToEnd } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { QUEUEING } from '../../processors/webhooks/queue-webhook-events.ts';
 import { createBodies } from '../../queries/webhooks/payloads.ts';
-import { webhookEvent } from '../../read-api/webhooks/event-schemas.ts';
+import { webhookEvent } from '../../read-api/webhooks/delivery-schemas.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
@@ -214,22 +214,6 @@ describe('a full queue', () => {
     // A deleted endpoint's deliveries are cancelled.
     await webhook('DELETE', `/${webhookId}`);
     await eventually('sessions are captured again', async () => (await visit()).answer.statusCode === 204);
-  });
-
-  it('takes no more sessions of a network that began 10,000 of them in a day once it is half full', async () => {
-    await endpoint(['session.created']);
-    const network = api.runtime.digest('5.9.0.0/24');
-    await api.sql.query('select work.take_rate($1, 10000, $2, 10000, $3, 0, 0)', [
-      `sessions of ${key.partner_id} from ${network}`,
-      DAY,
-      NOON,
-    ]);
-    const statusOf = async (ip: string) => (await collect(api, tracker, { ip })).statusCode;
-    for (let n = 0; n <= CEILING / 2; n += 1) expect(await statusOf('5.9.0.250')).toBe(204);
-    expect(await queued()).toHaveLength(CEILING / 2 + 1);
-    const isHeld = async () => (await statusOf('5.9.0.251')) === 503;
-    await eventually('the network is held', isHeld);
-    expect(await statusOf('5.9.1.250')).toBe(204);
   });
 
   it('takes exactly as much as there is room for, however many come at once', async () => {

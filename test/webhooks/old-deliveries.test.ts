@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
-import { deleteOldDeliveries } from '../../processors/webhooks/delete-old-deliveries.ts';
+import { deleteOldDeliveries } from '../../processors/webhooks/expire-deliveries.ts';
 import { forgetDeliveriesBefore } from '../../projections/webhooks/deliveries.ts';
 import { planOf, rowsRead } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

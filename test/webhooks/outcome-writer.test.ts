@@ -12,8 +12,8 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
-import type { DeliveryClaim } from '../../processors/webhooks/claims.ts';
-import { OutcomeWriter } from '../../processors/webhooks/outcome-writer.ts';
+import type { DeliveryClaim } from '../../processors/webhooks/delivery/claims.ts';
+import { OutcomeWriter } from '../../processors/webhooks/delivery/outcome-writer.ts';
 import { eventually } from '../support/eventually.ts';
 
 const AT = Date.parse('2026-03-01T12:00:00.000Z');

@@ -1,5 +1,6 @@
 /** How many deliveries a partner's queue admits, on the read models of a real PostgreSQL. */
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { deliveryId } from '../../commands/webhooks/queue-deliveries.ts';
@@ -7,7 +8,7 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import {
   createWebhookQueue,
-  type WebhookQueue,
+  reserveForSession,
   type WebhookQueueOptions,
 } from '../../processors/webhooks/queue-admission.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
@@ -123,40 +124,20 @@ describe("a partner's queue", () => {
     expect(await aQueue().reserve(eventFor(partner))).toBeNull();
   });
 
-  it('is full when its stored bodies reach their limit', async () => {
-    const partner = await aPartner();
-    await stack.rows(`insert into read.webhook_retained (partner_id, day, bytes) values ($1, $2, 1000)`, [
-      partner.partner_id,
-      isoTime(stack.clock.now()).slice(0, 10),
-    ]);
-    expect(await aQueue().reserve(eventFor(partner))).toBeNull();
-  });
-
-  it('asks who may take the second half of its deliveries or stored bodies', async () => {
-    const partner = await aPartner();
-    const asked: string[] = [];
-    const reserve = (queue: WebhookQueue, by: string, may: boolean) =>
-      queue.reserve({
-        ...eventFor(partner),
-        mayTakeRest: async () => {
-          asked.push(by);
-          return may;
-        },
-      });
-    expect(await reserve(aQueue(), 'with room', false)).not.toBeNull();
-    await append(
-      ...[randomUUID(), randomUUID()].map((event) => queued(delivery(partner, event), stack.clock.now())),
-    );
-    expect(await reserve(aQueue(), 'with two of three', false)).toBeNull();
-    expect(await reserve(aQueue(), 'with two of three', true)).not.toBeNull();
-    await stack.rows(`insert into read.webhook_retained (partner_id, day, bytes) values ($1, $2, 501)`, [
-      partner.partner_id,
-      isoTime(stack.clock.now()).slice(0, 10),
-    ]);
-    const much = aQueue({ most: 100 });
-    expect(await reserve(much, 'with half of the bytes', false)).toBeNull();
-    expect(await much.reserve(eventFor(partner))).not.toBeNull();
-    expect(asked).toEqual(['with two of three', 'with two of three', 'with half of the bytes']);
+  it('takes sessions until its stored bodies reach their limit, and refuses them from then on', async () => {
+    const { partner_id } = await aPartner();
+    const store = (bytes: number) =>
+      stack.rows(
+        `insert into read.webhook_retained (partner_id, day, bytes) values ($1, $2, $3)
+         on conflict (partner_id, day) do update set bytes = excluded.bytes`,
+        [partner_id, isoTime(stack.clock.now()).slice(0, 10), bytes],
+      );
+    const reserve = () =>
+      reserveForSession(aQueue())({ partner_id, tracker_id: randomUUID(), session_id: randomUUID() });
+    await store(999);
+    expect(await reserve()).not.toBeNull();
+    await store(1_000);
+    expect(await reserve()).toBeNull();
   });
 
   it('of another partner is not affected', async () => {
@@ -181,5 +162,56 @@ describe("a partner's queue", () => {
     expect(await queue.reserve(eventFor(partner))).not.toBeNull();
     queue.endpointsChanged(partner.partner_id);
     expect(await queue.reserve(eventFor(partner))).toBeNull();
+  });
+});
+
+describe('the wake-up of the delivery queue', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+
+  /** A queue whose partner has one endpoint, subscribed to new sessions of one tracker. */
+  const aWakingQueue = () => {
+    const endpoints = [{ webhook_id: 'one', tracker_id: 'followed', events: ['session.created'] }];
+    const pool = {
+      query: async () => ({ rows: [{ endpoints, pending: '0', bytes: '0', queued: [] }] }),
+    } as unknown as pg.Pool;
+    let wakeups = 0;
+    const queue = createWebhookQueue({
+      pool,
+      now: Date.now,
+      deliveryIdOf: (webhookId, eventId) => `${webhookId} ${eventId}`,
+      most: 100,
+      mostBytes: 1_000,
+      hurry: () => {
+        wakeups += 1;
+      },
+    });
+    const happens = async (event_id: string, tracker_id: string): Promise<void> => {
+      const slots = await queue.reserve({
+        partner_id: 'p',
+        event_id,
+        to: { type: 'session.created', tracker_id },
+      });
+      slots?.confirm();
+    };
+    return { happens, wakeups: () => wakeups };
+  };
+
+  it('follows an event with a subscriber', async () => {
+    const { happens, wakeups } = aWakingQueue();
+    await happens('a', 'other');
+    expect(wakeups()).toBe(0);
+    await happens('b', 'followed');
+    expect(wakeups()).toBe(1);
+  });
+
+  it('follows events in quick succession once', async () => {
+    const { happens, wakeups } = aWakingQueue();
+    for (let n = 0; n < 20; n += 1) {
+      await happens(`event ${n}`, 'followed');
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(wakeups()).toBe(4);
   });
 });

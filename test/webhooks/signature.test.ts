@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, test } from 'vitest';
 import { systemClock } from '../../platform/clock.ts';
-import { parseRetryAfter } from '../../processors/webhooks/retry-after.ts';
-import { signatureHeaders } from '../../processors/webhooks/signature.ts';
+import { parseRetryAfter } from '../../processors/webhooks/delivery/sender.ts';
+import { signatureHeaders } from '../../processors/webhooks/delivery/signature.ts';
 
 const whsec = (secret: Buffer) => `whsec_${secret.toString('base64')}`;
 /** The package verifies with real time. */

@@ -7,27 +7,20 @@ import type {
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { EndpointRefusal } from '../../domain/webhooks/endpoints.ts';
 import type { Position } from '../../event-store/port.ts';
-import { asUuid, isStrings, uuidParam } from '../../http/contract/parameters.ts';
-import {
-  commandContext,
-  type PartnerRequest,
-  type PartnerRoute,
-  type Reply,
-} from '../../http/contract/route.ts';
+import { commandContext } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import {
-  NO_DELIVERIES,
-  type TotalsOf,
-  WEBHOOK_ROUTE,
-  webhookFields,
-} from '../../read-api/webhooks/answer.ts';
+import { asUuid, isStrings, uuidParam } from '../../http/contract/parameters.ts';
+import type { Reply } from '../../http/contract/route.ts';
+import type { PartnerRequest, PartnerRoute } from '../../http/contract/route.ts';
+import { type TotalsOf, WEBHOOK_ROUTE, webhookFields } from '../../read-api/webhooks/answer.ts';
 import {
   createWebhookOperation,
+  type DeliveryTotals,
   deleteWebhookOperation,
+  NO_DELIVERIES,
   rotateWebhookSecretOperation,
   updateWebhookOperation,
-} from '../../read-api/webhooks/operations.ts';
-import type { DeliveryTotals } from '../../read-api/webhooks/schemas.ts';
+} from '../../read-api/webhooks/endpoint-schemas.ts';
 
 export interface WebhookRouteDeps {
   readonly commands: EndpointCommands;

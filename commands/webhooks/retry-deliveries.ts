@@ -1,0 +1,118 @@
+import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
+import { isoTime } from '../../domain/kernel/time.ts';
+import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
+import { type EventStore, OutcomeUnknown, type Position, StreamExpired } from '../../event-store/port.ts';
+import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
+import type { QueueReservation } from '../queue-reservation.ts';
+import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
+import { deliveriesStream } from './queue-deliveries.ts';
+
+/**
+ * A delivery in any state, as read from the read model. `delivered` and `failed` may be retried while the endpoint is enabled;
+ * `pending` stays unchanged; `expired` is refused. `cancelled` (a pending delivery of a deleted endpoint, derived by
+ * `read-api/webhooks/delivery-queries.ts` and never stored) is refused as `webhook_disabled`.
+ */
+export interface ProjectedDelivery {
+  readonly delivery_id: string;
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  readonly event_id: string;
+  readonly created_at: string;
+  readonly state: 'pending' | 'delivered' | 'failed' | 'cancelled' | 'expired';
+  readonly cycle: number;
+}
+
+export interface RetryDeps {
+  readonly store: EventStore;
+  readonly endpoints: EndpointBatcher;
+  /** Returns whether the body of the event is neither expired nor unreadable. */
+  readonly hasBody: (eventId: string) => Promise<boolean>;
+  /** Reserves room in the partner's queue of deliveries; null if it is full. */
+  readonly reserveQueue: (delivery: {
+    readonly partner_id: string;
+    readonly webhook_id: string;
+    readonly event_id: string;
+  }) => Promise<QueueReservation | null>;
+}
+
+export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webhook_queue_full';
+
+/**
+ * Starts a delivery's next retry cycle; 'unchanged' if it is pending. The read model may be stale: the event names its
+ * cycle, and projections use the first event of a cycle.
+ * @throws the port's errors: the cycle may have started, and repeating is safe
+ */
+export const retryDelivery = async (
+  { store, endpoints, hasBody, reserveQueue }: RetryDeps,
+  delivery: ProjectedDelivery,
+  context: CommandContext,
+): Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>> => {
+  const { delivery_id, webhook_id, partner_id, event_id, created_at, state, cycle } = delivery;
+  if (state === 'pending') return accept('unchanged');
+  const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
+  if (!endpoint?.enabled) return refuse('webhook_disabled');
+  if (state === 'expired' || !(await hasBody(event_id))) return refuse('webhook_event_expired');
+  const queueReservation = await reserveQueue({ partner_id, webhook_id, event_id });
+  if (queueReservation === null) return refuse('webhook_queue_full');
+  const event: DeliveryEvent = {
+    type: 'webhooks.DeliveryRetried.v1',
+    data: { delivery_id, webhook_id, partner_id, cycle: cycle + 1, retried_at: isoTime(context.at) },
+  };
+  const stream = deliveriesStream(webhook_id, created_at);
+  try {
+    const events = toNewEvents(deliveryEvents, [event], context);
+    const { position } = await appendSafely(store, stream, 'any', events);
+    queueReservation.confirm();
+    return accept({ position });
+  } catch (error) {
+    if (!(error instanceof OutcomeUnknown)) queueReservation.release();
+    if (error instanceof StreamExpired) return refuse('webhook_event_expired');
+    throw error;
+  }
+};
+
+/** A failed delivery and its position in the list, newest first. */
+export interface ListedDelivery extends ProjectedDelivery {
+  readonly position: string;
+}
+
+export interface RetriedFailed {
+  readonly retried: number;
+  /** Whether none of them is left. */
+  readonly all: boolean;
+  /** Why it stopped before its end; null: it did not, or its time limit passed. */
+  readonly refusal: RetryRefusal | null;
+}
+
+const PAGE = 50;
+/** Part of a page's time limit; the rest is for showing the result. */
+const MOMENT_MS = 2_500;
+
+/**
+ * Retries the failed deliveries of an endpoint that were queued at or after `since`, as many as the time limit allows.
+ * @param listFailed returns a page of failed deliveries before a position, newest first
+ * @throws as retryDelivery
+ */
+export const retryFailed = async (
+  deps: RetryDeps,
+  listFailed: (before: bigint | null, limit: number) => Promise<readonly ListedDelivery[]>,
+  since: string,
+  context: CommandContext,
+): Promise<RetriedFailed> => {
+  let retried = 0;
+  let before: bigint | null = null;
+  const until = performance.now() + MOMENT_MS;
+  for (;;) {
+    const page = await listFailed(before, PAGE);
+    const due = page.filter(({ created_at }) => created_at >= since);
+    const outcomes = await Promise.all(due.map((row) => retryDelivery(deps, row, context)));
+    retried += outcomes.filter(({ ok }) => ok).length;
+    // An expired payload stops only its own delivery's retry.
+    const stopped = outcomes.find((outcome) => !outcome.ok && outcome.refusal !== 'webhook_event_expired');
+    if (stopped && !stopped.ok) return { retried, all: false, refusal: stopped.refusal };
+    const last = page.at(-1);
+    if (due.length < PAGE || last === undefined) return { retried, all: true, refusal: null };
+    if (performance.now() > until) return { retried, all: false, refusal: null };
+    before = BigInt(last.position);
+  }
+};

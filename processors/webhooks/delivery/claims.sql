@@ -1,0 +1,205 @@
+-- The functions of claims.ts, run again at a start after this file has changed (migrations/README.md).
+
+-- Claims attempts that are due at `at`: of each endpoint at most as many as wanted, and no more than its concurrency, its
+-- starts per second and its circuit breaker allow. Returns a row for each endpoint: the claims as a JSON array, and when to
+-- poll it again; `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late.
+-- `work.webhook_slot` has one row per endpoint: what its attempts have used of its limits (starts, failures in a row). The
+-- lock on that row decides which worker claims; a locked endpoint is skipped.
+-- Deliveries are claimed due-time first. Those whose payload has expired, or that a read model has not applied, are left out.
+create or replace function work.claim_attempts(
+  holder_id uuid, webhook_ids uuid[], wanted integer[], at timestamptz, lease_until timestamptz, projections text[],
+  concurrency integer, starts_per_second double precision, failures_to_open integer, probe_ms double precision
+) returns table (webhook_id uuid, claims json, again_at timestamptz)
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+-- Rows in the order of an index: a limit stops a scan, but no sort.
+set enable_sort = off
+as $$
+#variable_conflict use_column
+declare
+  usage work.webhook_slot;
+  health read.webhook_health;
+  applied bigint;
+  at_ms double precision := extract(epoch from at) * 1000;
+  -- Starts per second by GCRA. A tenth of a second's starts may come at once; the others are slower by as many, so that no
+  -- second has more than the limit.
+  burst double precision := greatest(1, floor(starts_per_second / 10));
+  ms_per_start double precision := 1000 / greatest(starts_per_second - burst, starts_per_second * 0.9);
+  burst_ms double precision := (burst - 1) * ms_per_start;
+  poll_again interval := interval '25 milliseconds';
+  -- A read model that is behind a new delivery catches up within a second or so, of which nothing notifies.
+  behind_since interval := interval '2 seconds';
+  behind_again interval := interval '100 milliseconds';
+  running integer;
+  room integer;
+  startable integer;
+  last timestamptz;
+  newest timestamptz;
+  claimed integer;
+  -- A fast clock has written any later time; it counts as now.
+  ahead_after timestamptz := at + interval '1 minute';
+  lease_ahead_after timestamptz := lease_until + interval '1 minute';
+  usage_ahead boolean;
+begin
+  select case when count(p.position) = cardinality(projections) then min(p.position) end into applied
+  from read.projection p where p.name = any (projections);
+
+  -- Ordered, because concurrent inserts of the same endpoints in different orders would deadlock.
+  insert into work.webhook_slot (webhook_id, paid_until_ms, failures_in_row)
+    select w.id, 0, 0 from unnest(webhook_ids) as w (id)
+    where not exists (select from work.webhook_slot s where s.webhook_id = w.id)
+    order by w.id
+    on conflict do nothing;
+
+  for i in 1 .. cardinality(webhook_ids) loop
+    webhook_id := webhook_ids[i];
+    claims := '[]';
+    again_at := null;
+    select * into usage from work.webhook_slot s where s.webhook_id = webhook_ids[i] for update skip locked;
+    if not found then
+      again_at := at + poll_again;
+      return next;
+      continue;
+    end if;
+    select * into health from read.webhook_health h where h.webhook_id = webhook_ids[i];
+    if not found or health.paused_at is not null or health.deleted_at is not null or health.pending = 0 then
+      return next;
+      continue;
+    end if;
+
+    -- The breaker: while it is open, one attempt at a time probes the endpoint. While it is closed, `concurrency` may run.
+    select count(*) into running from work.delivery_claim c
+    where c.webhook_id = webhook_ids[i] and c.running and c.lease_until > at
+      and c.lease_until <= lease_ahead_after;
+    usage_ahead := coalesce(usage.started_at > ahead_after, false) or usage.paid_until_ms > extract(epoch from ahead_after) * 1000;
+    room := wanted[i];
+    -- Two counts: the slot's counts attempts that are not projected yet, the read model's survives a crash of PostgreSQL,
+    -- which empties the slots (unlogged).
+    if greatest(usage.failures_in_row, health.failures_in_row) >= failures_to_open then
+      select max(t) into last from unnest(array[usage.started_at, health.last_attempt_at]) t where t <= ahead_after;
+      if last + probe_ms * interval '1 millisecond' > at then
+        room := 0;
+        again_at := last + probe_ms * interval '1 millisecond';
+      elsif running > 0 then
+        room := 0;
+        again_at := at + poll_again * 10;
+      else
+        room := least(room, 1);
+      end if;
+    elsif running >= concurrency then
+      room := 0;
+      again_at := at + poll_again;
+    else
+      room := least(room, concurrency - running);
+    end if;
+    usage.paid_until_ms := case when usage_ahead then at_ms else greatest(usage.paid_until_ms, at_ms) end;
+    -- The addend makes up for rounding, which may leave slightly less than a whole start.
+    startable := floor(greatest(-1, least((at_ms + burst_ms - usage.paid_until_ms) / ms_per_start + 1e-6, 1e6)))::integer + 1;
+    if room > 0 and startable < 1 then
+      room := 0;
+      again_at := at + (usage.paid_until_ms - burst_ms - at_ms) * interval '1 millisecond';
+    end if;
+    room := least(room, startable);
+    if room < 1 then
+      return next;
+      continue;
+    end if;
+
+    with candidate as materialized (
+      (select d.*, false as ahead from read.webhook_delivery d
+       where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
+         and d.position <= applied and d.payload_expires_at > at
+         and not exists (
+           select from work.delivery_claim c
+           where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
+             and c.lease_until > at and c.lease_until <= lease_ahead_after)
+       order by d.next_attempt_at
+       limit room)
+      union all
+      (select d.*, true as ahead from read.webhook_delivery d
+       where d.webhook_id = webhook_ids[i] and d.state = 'pending'
+         and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > ahead_after
+         and d.next_attempt_at > at and d.position <= applied and d.payload_expires_at > at
+         and not exists (
+           select from work.delivery_claim c
+           where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
+             and c.lease_until > at and c.lease_until <= lease_ahead_after)
+       order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end
+       limit room)),
+    due as materialized (
+      select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at,
+             -- Without the time since the cycle began in which the endpoint was suspended: paused by the partner, or its breaker
+             -- open. `still_ms` is the total of ended suspensions, `still_since` the start of the current one, `stood_still_ms`
+             -- the total when the cycle began. Never negative, although clocks differ.
+             greatest(0, extract(epoch from at - d.cycle_started_at) * 1000
+               - (health.still_ms - d.stood_still_ms)
+               - greatest(0, coalesce(extract(epoch from at - health.still_since) * 1000, 0))) as ran_ms,
+             d.ahead or usage_ahead as ahead
+      from candidate d
+      order by d.next_attempt_at
+      limit room),
+    made as (
+      insert into work.delivery_claim as c (delivery_id, cycle, attempt, webhook_id, holder, running, lease_until)
+      select delivery_id, cycle, attempt, webhook_ids[i], holder_id, true, claim_attempts.lease_until from due
+      on conflict (delivery_id, cycle, attempt) do update
+        set holder = excluded.holder, running = true, lease_until = excluded.lease_until
+        where c.lease_until <= at or c.lease_until > lease_ahead_after
+      returning c.delivery_id)
+    select coalesce(json_agg(due), '[]'), count(*) into claims, claimed from due join made using (delivery_id);
+
+    if claimed > 0 then
+      update work.webhook_slot s
+      set paid_until_ms = usage.paid_until_ms + claimed * ms_per_start, started_at = at
+      where s.webhook_id = webhook_ids[i];
+    end if;
+    if claimed = room then
+      again_at := at;
+      return next;
+      continue;
+    end if;
+    select d.next_attempt_at into again_at from read.webhook_delivery d
+    where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at > at
+    order by d.next_attempt_at
+    limit 1;
+    -- The newest delivery has just become due, and a read model is behind it.
+    select d.next_attempt_at into newest from (
+      select n.position, n.next_attempt_at from read.webhook_delivery n
+      where n.webhook_id = webhook_ids[i] and n.state = 'pending'
+      order by n.position desc
+      limit 1) d
+    where d.position > coalesce(applied, -1);
+    if newest <= at and newest > at - behind_since then
+      again_at := least(again_at, at + behind_again);
+    end if;
+    return next;
+  end loop;
+end $$;
+
+-- Records that attempts of one worker have ended: they no longer run, and the breaker counts their failures in the order
+-- given. `succeeded` is null where an attempt had no result.
+create or replace function work.record_ended_attempts(
+  holder_id uuid, delivery_ids uuid[], cycles integer[], attempts integer[], webhook_ids uuid[], succeeded boolean[]
+) returns void
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  update work.delivery_claim c set running = false
+  from unnest(delivery_ids, cycles, attempts) as e (delivery_id, cycle, attempt)
+  where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = holder_id;
+
+  perform from work.webhook_slot s where s.webhook_id = any (webhook_ids) order by s.webhook_id for update;
+  update work.webhook_slot s
+  set failures_in_row = e.failed + case when e.succeeded_at is null then s.failures_in_row else 0 end
+  from (
+    select o.webhook_id, max(o.succeeded_at) as succeeded_at,
+           count(*) filter (where not o.success and o.n > coalesce(o.succeeded_at, 0)) as failed
+    from (
+      select u.webhook_id, u.success, u.n, max(u.n) filter (where u.success) over (partition by u.webhook_id) as succeeded_at
+      from unnest(webhook_ids, succeeded) with ordinality as u (webhook_id, success, n)
+      where u.success is not null) o
+    group by o.webhook_id) e
+  where s.webhook_id = e.webhook_id;
+end $$;

@@ -1,0 +1,237 @@
+import { setTimeout } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { HOUR, MINUTE } from '../../../domain/kernel/time.ts';
+import { BREAKER_OPENS_AFTER } from '../../../domain/webhooks/events.ts';
+import type { Position } from '../../../event-store/port.ts';
+import { reportAhead } from '../../../platform/ahead.ts';
+import type { Clock } from '../../../platform/clock.ts';
+import { createGate } from '../../../platform/gate.ts';
+
+/** One claimed attempt of this worker. */
+export interface DeliveryClaim {
+  readonly delivery_id: string;
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  readonly event_id: string;
+  /** The envelope's `created_at`, ISO 8601 as PostgreSQL writes it. */
+  readonly created_at: string;
+  readonly cycle: number;
+  readonly attempt: number;
+  /** Duration of the delivery's retry cycle when the attempt was claimed, milliseconds. */
+  readonly ran_ms: number;
+  /** Whether a fast clock had scheduled the attempt too late. */
+  readonly ahead: boolean;
+}
+
+/** A request for up to `count` claims of one endpoint, and its result. */
+export interface Wanted {
+  readonly webhookId: string;
+  readonly count: number;
+}
+export interface Taken {
+  readonly webhookId: string;
+  readonly claims: readonly DeliveryClaim[];
+  /** Time of the next poll, milliseconds; infinity: wait for a notification. */
+  readonly againAt: number;
+}
+
+/** A claim whose attempt has ended. */
+export interface EndedAttempt {
+  readonly claim: DeliveryClaim;
+  /** null: the attempt had no result, so the circuit breaker ignores it. */
+  readonly succeeded: boolean | null;
+}
+
+export interface ClaimRules {
+  readonly holder: string;
+  /** Longer than the longest attempt. */
+  readonly leaseMs: number;
+  /** Read models that must have applied the log up to the delivery's position before it is claimed. */
+  readonly projections: readonly string[];
+  /** Limits of one endpoint over all workers: concurrent attempts, and starts per second. */
+  readonly concurrency: number;
+  readonly startsPerSecond: number;
+  readonly probeEveryMs: number;
+}
+
+/** Manages the claims of one worker through the functions of `claims.sql`. `now` in milliseconds. */
+export class DeliveryClaims {
+  readonly #pool: pg.Pool;
+  readonly #rules: ClaimRules;
+  /** Of statements about claims that are held: each locks many of the same rows, in an order of its own. */
+  readonly #oneAtATime = createGate({ room: 1 });
+
+  constructor(pool: pg.Pool, rules: ClaimRules) {
+    this.#pool = pool;
+    this.#rules = rules;
+  }
+
+  /** Claims due deliveries of these endpoints within their limits. */
+  async take(wanted: readonly Wanted[], now: number): Promise<Taken[]> {
+    const { holder, leaseMs, projections, concurrency, startsPerSecond, probeEveryMs } = this.#rules;
+    const { rows } = await this.#pool.query<{
+      webhook_id: string;
+      claims: Omit<DeliveryClaim, 'webhook_id'>[];
+      again_at: Date | null;
+    }>({
+      name: 'claim_attempts',
+      text: 'select * from work.claim_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
+      values: [
+        holder,
+        wanted.map(({ webhookId }) => webhookId),
+        wanted.map(({ count }) => count),
+        new Date(now),
+        new Date(now + leaseMs),
+        projections,
+        concurrency,
+        startsPerSecond,
+        BREAKER_OPENS_AFTER,
+        probeEveryMs,
+      ],
+    });
+    reportAhead('delivery', rows.flatMap(({ claims }) => claims.filter(({ ahead }) => ahead)).length);
+    return rows.map(({ webhook_id, claims, again_at }) => ({
+      webhookId: webhook_id,
+      claims: claims.map((claim) => ({ ...claim, webhook_id })),
+      againAt: again_at?.getTime() ?? Number.POSITIVE_INFINITY,
+    }));
+  }
+
+  /** Records that attempts no longer run; their claims stay until `release`. */
+  async recordEnded(ended: readonly EndedAttempt[]): Promise<void> {
+    const claims = ended.map(({ claim }) => claim);
+    await this.#change({
+      name: 'record_ended_attempts',
+      text: 'select work.record_ended_attempts($1, $2, $3, $4, $5, $6)',
+      values: [
+        ...this.#keys(claims),
+        claims.map((claim) => claim.webhook_id),
+        ended.map(({ succeeded }) => succeeded),
+      ],
+    });
+  }
+
+  /** Releases claims whose outcomes are projected. */
+  async release(claims: readonly DeliveryClaim[]): Promise<void> {
+    await this.#change({
+      name: 'release_claims',
+      text: `delete from work.delivery_claim c
+               using unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
+               where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
+      values: this.#keys(claims),
+    });
+  }
+
+  async renew(claims: readonly DeliveryClaim[], now: number): Promise<void> {
+    await this.#change({
+      name: 'renew_deliveries',
+      text: `update work.delivery_claim c set lease_until = $5
+               from unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
+               where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
+      values: [...this.#keys(claims), new Date(now + this.#rules.leaseMs)],
+    });
+  }
+
+  #change(statement: pg.QueryConfig): Promise<unknown> {
+    return this.#oneAtATime.enter(() => this.#pool.query(statement));
+  }
+
+  #keys(claims: readonly DeliveryClaim[]) {
+    return [
+      this.#rules.holder,
+      claims.map((claim) => claim.delivery_id),
+      claims.map((claim) => claim.cycle),
+      claims.map((claim) => claim.attempt),
+    ];
+  }
+}
+
+export interface HeldClaimsOptions {
+  readonly claims: DeliveryClaims;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Waits until the read model of deliveries reaches the position; false after a time limit. */
+  readonly projected: (position: Position | null) => Promise<boolean>;
+}
+
+const RELEASE_EVERY_MS = 500;
+const RETRY_MS = 500;
+const RENEW_EVERY_MS = 5_000;
+
+/** Renews this worker's claims until their outcomes are in the read model, which makes the next attempt due. */
+export class HeldClaims {
+  readonly #options: HeldClaimsOptions;
+  readonly #renewed = new Set<DeliveryClaim>();
+  #toRelease: DeliveryClaim[] = [];
+  #stopped = false;
+  #working: Promise<void> = Promise.resolve();
+  #renewedAt = performance.now();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: HeldClaimsOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => {
+      this.#working = this.#working
+        .then(() => this.#releaseBatch())
+        .then(() => this.#renew())
+        .catch((error: unknown) =>
+          options.log.warn(
+            { error: String(error) },
+            'delivery claims were not renewed or released; retry scheduled',
+          ),
+        );
+    }, RELEASE_EVERY_MS);
+  }
+
+  add(claims: readonly DeliveryClaim[]): void {
+    for (const claim of claims) this.#renewed.add(claim);
+  }
+
+  /** Releases claims after their outcomes, the last at `position`, are projected. */
+  async releaseAfter(claims: readonly DeliveryClaim[], position: Position | null): Promise<void> {
+    for (let known = false; !known; ) {
+      if (this.#stopped) return;
+      known = await this.#options.projected(position).catch(() => setTimeout(RETRY_MS, false));
+    }
+    for (const claim of claims) this.release(claim);
+  }
+
+  /** Releases a claim. If it has no outcome, the attempt is repeated a little later. */
+  release(claim: DeliveryClaim): void {
+    this.#renewed.delete(claim);
+    this.#toRelease.push(claim);
+  }
+
+  /** Stops renewals; the remaining claims end with their leases. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    await this.#working;
+    await this.#releaseBatch().catch(() => undefined);
+  }
+
+  async #releaseBatch(): Promise<void> {
+    const batch = this.#toRelease;
+    this.#toRelease = [];
+    if (batch.length === 0) return;
+    await this.#options.claims.release(batch).catch((error: unknown) => {
+      this.#toRelease.push(...batch);
+      throw error;
+    });
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#renewed.size === 0 || performance.now() - this.#renewedAt < RENEW_EVERY_MS) return;
+    this.#renewedAt = performance.now();
+    await this.#options.claims.renew([...this.#renewed], this.#options.clock.now());
+  }
+}
+
+/** Deletes claims of dead workers, whose leases ended. `now` in milliseconds. */
+export async function sweepDeliveryClaims(pool: pg.Pool, now: number): Promise<void> {
+  await pool.query('delete from work.delivery_claim where lease_until < $1 or lease_until > $2', [
+    new Date(now - MINUTE),
+    new Date(now + HOUR),
+  ]);
+}

@@ -1,0 +1,219 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { v7 as uuid } from 'uuid';
+import type { DeliveryError } from '../../../domain/webhooks/events.ts';
+import { probeEveryMs } from '../../../domain/webhooks/schedule.ts';
+import type { EventStore, Position } from '../../../event-store/port.ts';
+import { endsWithin, pause } from '../../../platform/pause.ts';
+import { createWakeup } from '../../../platform/wakeup.ts';
+import { expireDelivery } from '../expire-deliveries.ts';
+import { type AttemptDeps, inAttemptSpan, makeAttempt, type Target } from './attempt.ts';
+import { type DeliveryClaim, DeliveryClaims, type EndedAttempt, HeldClaims, type Wanted } from './claims.ts';
+import { type DueEndpoints, findDueEndpoints, type Watched } from './due-endpoints.ts';
+import { EndpointScheduler } from './endpoint-scheduler.ts';
+import { OutcomeWriter } from './outcome-writer.ts';
+
+export interface DeliverOptions extends AttemptDeps {
+  readonly store: EventStore;
+  readonly pool: pg.Pool;
+  readonly log: Logger;
+  /** Read models that must have applied the log up to the delivery's position before it is claimed. */
+  readonly projections: readonly string[];
+  /** Waits until the read model of deliveries reaches the position; false after a time limit. */
+  readonly projected: (position: Position | null) => Promise<boolean>;
+  /** Limits of one endpoint over all processes: concurrent attempts, and starts per second. */
+  readonly concurrency: number;
+  readonly startsPerSecond: number;
+  /** Number of endpoints whose concurrency a partner may use in this process. */
+  readonly endpointsPerPartner: number;
+  readonly onOutcome: (error: DeliveryError | null, state: 'pending' | 'delivered' | 'failed') => void;
+  readonly onWatched: (watched: Watched) => void;
+}
+
+/** The running deliverer of this process. */
+export interface RunningDeliverer {
+  /** Schedules the endpoints that the read model's notification names. */
+  onNotification(notification: string): void;
+  /** Waits for running attempts, up to a time limit. */
+  stop(): Promise<void>;
+}
+
+/** Per process. */
+const MAX_CONCURRENT_ATTEMPTS = 2_048;
+/** Three times the longest attempt, so that a delayed renewal does not lose a claim. */
+const LEASE_MS = 30_000;
+/** Deliveries that become due or end within this time share the next poll. */
+const GATHER_MS = 5;
+/** Short, because the wall clock may jump. */
+const POLL_MS = 500;
+const RETRY_MS = 500;
+/** `HeldClaims` deletes a claim without an outcome within half a second; then its delivery is claimed again. */
+const RELEASED_AGAIN_MS = 1_000;
+/** A process must stop within ten seconds, all of its components included. */
+const RUNNING_END_MS = 4_000;
+const WRITE_END_MS = 1_500;
+
+/**
+ * Makes the attempts that are due, in any number of processes: PostgreSQL enforces the limits of an endpoint
+ * (`claims.sql`). Endpoints with due deliveries are named by the projection's notifications and by polls (`due-endpoints.ts`),
+ * and `endpoint-scheduler.ts` says which is claimed next. An attempt counts against the concurrency until it ends; its claim
+ * stays until its outcome is in the read model.
+ */
+export function startDeliveries(options: DeliverOptions): RunningDeliverer {
+  return new DeliveryWorker(options);
+}
+
+class DeliveryWorker implements RunningDeliverer {
+  readonly #options: DeliverOptions;
+  readonly #stopping = new AbortController();
+  readonly #wakeup = createWakeup();
+  readonly #scheduler: EndpointScheduler;
+  readonly #claims: DeliveryClaims;
+  readonly #held: HeldClaims;
+  readonly #outcomes: OutcomeWriter;
+  readonly #dueEndpoints: DueEndpoints;
+  readonly #running = new Set<Promise<void>>();
+  #ended: EndedAttempt[] = [];
+  /** Set when the worker no longer waits for its attempts. */
+  #abandoned = false;
+  readonly #loop: Promise<void>;
+
+  constructor(options: DeliverOptions) {
+    this.#options = options;
+    this.#scheduler = new EndpointScheduler({
+      ofEndpoint: options.concurrency,
+      ofPartner: options.endpointsPerPartner * options.concurrency,
+      ofProcess: MAX_CONCURRENT_ATTEMPTS,
+    });
+    this.#claims = new DeliveryClaims(options.pool, {
+      ...options,
+      holder: uuid(),
+      leaseMs: LEASE_MS,
+      probeEveryMs: probeEveryMs(options.retryBaseMs),
+    });
+    this.#held = new HeldClaims({ ...options, claims: this.#claims });
+    this.#outcomes = new OutcomeWriter({
+      ...options,
+      onWritten: (written, position) => void this.#held.releaseAfter(written, position),
+      onForgotten: (claim) => this.#held.release(claim),
+    });
+    this.#dueEndpoints = findDueEndpoints({
+      ...options,
+      schedule: (webhookId, partnerId, at) => this.#schedule(webhookId, partnerId, at),
+    });
+    this.#loop = this.#pollUntilStopped();
+  }
+
+  onNotification(notification: string): void {
+    this.#dueEndpoints.onNotification(notification);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#loop;
+    await endsWithin(Promise.all(this.#running), RUNNING_END_MS);
+    // An attempt that is cut off has no outcome; it is repeated after its lease.
+    this.#abandoned = true;
+    await this.#outcomes.close(WRITE_END_MS);
+    await this.#recordEnded().catch(() => undefined);
+    await this.#dueEndpoints.stop();
+    await this.#held.stop();
+  }
+
+  #schedule(webhookId: string, partnerId: string, at: number): void {
+    this.#scheduler.schedule(webhookId, partnerId, at);
+    this.#wakeup.wake();
+  }
+
+  async #pollUntilStopped(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      await this.#poll();
+      const idleMs = this.#outcomes.isBehind() ? POLL_MS : this.#scheduler.nextIn(this.#options.clock.now());
+      const ms = this.#ended.length > 0 ? 0 : idleMs;
+      if (ms > 0) await this.#wakeup.wait(Math.min(ms, POLL_MS), this.#stopping.signal);
+    }
+  }
+
+  async #poll(): Promise<void> {
+    const { clock, log } = this.#options;
+    const wanted = this.#outcomes.isBehind() ? [] : this.#scheduler.plan(clock.now());
+    try {
+      const hasEnded = this.#ended.length > 0;
+      await this.#recordEnded();
+      const hasStarted = await this.#take(wanted);
+      // Deliveries that become due or end meanwhile share the next poll.
+      if (hasStarted || hasEnded) await pause(GATHER_MS, this.#stopping.signal);
+    } catch (error) {
+      log.warn({ error: String(error) }, 'deliveries could not be claimed; retry scheduled');
+      for (const one of wanted) this.#scheduler.onNotClaimed(one, clock.now());
+      await this.#wakeup.wait(RETRY_MS, this.#stopping.signal);
+    }
+  }
+
+  async #recordEnded(): Promise<void> {
+    const batch = this.#ended;
+    if (batch.length === 0) return;
+    this.#ended = [];
+    await this.#claims.recordEnded(batch).catch((error: unknown) => {
+      this.#ended.push(...batch);
+      throw error;
+    });
+  }
+
+  async #take(wanted: readonly Wanted[]): Promise<boolean> {
+    if (wanted.length === 0) return false;
+    const taken = await this.#claims.take(wanted, this.#options.clock.now());
+    for (const one of taken) this.#scheduler.onClaimed(one);
+    const claims = taken.flatMap((one) => one.claims);
+    if (claims.length === 0) return false;
+    this.#held.add(claims);
+    const work = this.#start(claims).finally(() => this.#running.delete(work));
+    this.#running.add(work);
+    return true;
+  }
+
+  async #start(claims: readonly DeliveryClaim[]): Promise<void> {
+    const { log, targetsOf } = this.#options;
+    const ids = [...new Set(claims.map(({ webhook_id }) => webhook_id))];
+    const targets = await targetsOf(ids).catch((error: unknown) => {
+      log.warn({ error: String(error) }, 'endpoints could not be read; their deliveries are claimed again');
+      return new Map<string, Target>();
+    });
+    await Promise.all(claims.map((claim) => this.#attempt(claim, targets.get(claim.webhook_id))));
+  }
+
+  async #attempt(claim: DeliveryClaim, target: Target | undefined): Promise<void> {
+    const { store, clock, log, onOutcome } = this.#options;
+    let succeeded: boolean | null = null;
+    try {
+      await inAttemptSpan(store, claim, async (sent) => {
+        const outcome = await makeAttempt(this.#options, claim, target);
+        if (outcome === 'unreadable') await expireDelivery(this.#options, claim);
+        else if (outcome !== null) sent(outcome);
+        if (this.#abandoned) return;
+        if (outcome === null || outcome === 'unreadable') {
+          this.#release(claim);
+          return;
+        }
+        succeeded = outcome.error === null;
+        this.#outcomes.add(claim, outcome, clock.now());
+        onOutcome(outcome.error, outcome.state);
+      });
+    } catch (error) {
+      log.warn(
+        { error: String(error), delivery: claim.delivery_id },
+        'delivery attempt had no outcome; repeated after its claim is released',
+      );
+      this.#release(claim);
+    } finally {
+      this.#ended.push({ claim, succeeded });
+      this.#scheduler.onEnded(claim.webhook_id);
+      this.#wakeup.wake();
+    }
+  }
+
+  #release(claim: DeliveryClaim): void {
+    this.#held.release(claim);
+    this.#schedule(claim.webhook_id, claim.partner_id, this.#options.clock.now() + RELEASED_AGAIN_MS);
+  }
+}

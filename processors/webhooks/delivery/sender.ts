@@ -1,0 +1,141 @@
+import pTimeout from 'p-timeout';
+import {
+  type DestinationPolicy,
+  isOwnOrigin,
+  parseDestination,
+} from '../../../domain/webhooks/destination.ts';
+import type { DeliveryError } from '../../../domain/webhooks/events.ts';
+import type { Clock } from '../../../platform/clock.ts';
+import { shareNextOf } from '../../../platform/share-next.ts';
+import { type Resolver, resolveAllowedAddresses } from './addresses.ts';
+import { AttemptFailure, createConnections } from './connections.ts';
+import { postAndReadStatus, type ReceiverResponse } from './post-and-read-status.ts';
+
+export interface SendRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  readonly partner_id: string;
+}
+
+/** Result of a sent request. */
+export interface SendResult {
+  /** null: the receiver did not respond. */
+  readonly http_status: number | null;
+  /** null: the receiver accepted the event (any 2xx). */
+  readonly error: DeliveryError | null;
+  /** Honoured Retry-After, at most 24 hours. */
+  readonly retry_after_ms: number | null;
+}
+
+export interface Sender {
+  /** Makes one attempt. Never throws; resolves within ten seconds, after the attempt has released its resources. */
+  send(request: SendRequest): Promise<SendResult>;
+  close(): Promise<void>;
+}
+
+/** Limits of time. That of a response's size is in `post-and-read-status.ts`. */
+export interface SenderLimits {
+  /** Time limit of a whole attempt (contract, Webhooks 5). */
+  readonly totalMs: number;
+  /** Their sum is below `totalMs`, so no connection opens after its attempt has ended. */
+  readonly dnsMs: number;
+  readonly connectMs: number;
+}
+
+export interface SenderOptions {
+  readonly policy: DestinationPolicy;
+  readonly clock: Clock;
+  /** PEM of certificate authorities to trust besides the default ones, for tests. */
+  readonly extraCa: string | null;
+  readonly resolver: Resolver;
+  /** Returns whether a host name is an active custom domain of the partner, which would loop back to this service. */
+  readonly isOwnDomain: (hostname: string, partnerId: string) => Promise<boolean>;
+  readonly limits?: SenderLimits;
+}
+
+const LIMITS: SenderLimits = { totalMs: 10_000, dnsMs: 3_000, connectMs: 5_000 };
+
+/**
+ * Creates a sender of webhooks to the destinations that the policy allows. Every attempt resolves the name, vets every
+ * address and connects to one of them.
+ */
+export function createSender(options: SenderOptions): Sender {
+  const { clock, limits = LIMITS } = options;
+  const connections = createConnections({ connectMs: limits.connectMs, extraCa: options.extraCa });
+  const resolver = shareLookups(options.resolver, limits.dnsMs);
+
+  async function attempt({ url: text, headers, body, partner_id }: SendRequest): Promise<ReceiverResponse> {
+    const url = destination(text, options.policy);
+    if (await options.isOwnDomain(url.hostname, partner_id)) throw new AttemptFailure('own_origin');
+    const deadline = performance.now() + limits.totalMs;
+    const addresses = await resolveAllowedAddresses(url, options.policy, resolver, limits.dnsMs);
+    const pool = connections.pool(url.origin, addresses);
+    return postAndReadStatus(pool, { url, headers, body }, deadline - performance.now());
+  }
+
+  return {
+    send: (request) =>
+      attempt(request).then(
+        (response) => outcomeOf(response, clock.now()),
+        (error: unknown) => ({ http_status: null, error: errorOf(error), retry_after_ms: null }),
+      ),
+    close: connections.close,
+  };
+}
+
+/** An attempt waits no longer for the lookup before its own, which has to end within the same limit. */
+const PATIENCE_MS = 250;
+
+/**
+ * Attempts that begin while a name is looked up share the next lookup, which is newer than each of them: a backlog would ask for the
+ * same name hundreds of times a second. `limitMs`: of one lookup.
+ */
+function shareLookups(resolver: Resolver, limitMs: number): Resolver {
+  const limited = (answer: Promise<string[]>): Promise<string[]> =>
+    pTimeout(answer, { milliseconds: limitMs });
+  return {
+    resolve4: shareNextOf((name) => limited(resolver.resolve4(name)), 0, PATIENCE_MS),
+    resolve6: shareNextOf((name) => limited(resolver.resolve6(name)), 0, PATIENCE_MS),
+  };
+}
+
+/** Checks the URL again, because the endpoint may have been created under another policy. */
+function destination(text: string, policy: DestinationPolicy): URL {
+  const parsed = parseDestination(text, policy);
+  if (parsed.ok) return parsed.value;
+  const own = URL.canParse(text) && isOwnOrigin(new URL(text), policy);
+  throw new AttemptFailure(own ? 'own_origin' : 'blocked_address');
+}
+
+function outcomeOf({ status, retryAfter }: ReceiverResponse, now: number): SendResult {
+  if (status < 300) return { http_status: status, error: null, retry_after_ms: null };
+  return {
+    http_status: status,
+    error: status < 400 ? 'redirect' : 'http_status',
+    retry_after_ms: parseRetryAfter(retryAfter, now),
+  };
+}
+
+/** undici's own errors occur after connecting: the connection broke, or the response was not HTTP. */
+function errorOf(error: unknown): DeliveryError {
+  return error instanceof AttemptFailure ? error.kind : 'connect';
+}
+
+/** Maximum Retry-After that is honoured. */
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
+
+/**
+ * Parses a Retry-After header (RFC 9110, 10.2.3): seconds, or a date as IMF-fixdate, the only form that senders may use.
+ * @param now milliseconds
+ * @returns milliseconds, at most 24 hours; null if invalid
+ */
+export function parseRetryAfter(value: string | readonly string[] | undefined, now: number): number | null {
+  const text = typeof value === 'string' ? value : value?.[0];
+  if (text === undefined) return null;
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1_000, MAX_RETRY_AFTER_MS);
+  const date = Date.parse(text);
+  // `Date.parse` accepts almost anything; only IMF-fixdate survives the round trip.
+  if (Number.isNaN(date) || new Date(date).toUTCString() !== text) return null;
+  return Math.min(Math.max(0, date - now), MAX_RETRY_AFTER_MS);
+}

@@ -1,0 +1,202 @@
+/** Deliveries, and their numbers, as the read model has them at a moment. */
+import { type DatabasePool, type FragmentSqlToken, sql } from 'slonik';
+import { z } from 'zod';
+import { isoTime, utcDay } from '../../domain/kernel/time.ts';
+import {
+  BREAKER_OPENS_AFTER,
+  deliveredTypeSchema,
+  deliveryErrorSchema,
+  WEBHOOK_HISTORY_MS,
+} from '../../domain/webhooks/events.ts';
+import { BackendTimeout } from '../../http/errors/failures.ts';
+import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
+import { type DeliveryTotals, NO_DELIVERIES } from './endpoint-schemas.ts';
+
+const MOST_NOT_SWEPT = 5_000;
+
+/**
+ * The deliveries that have expired and that the sweep of each minute has not marked yet, as a table `webhook_delivery`: the first
+ * ones of all partners, in the order of the sweep. Millions of one partner may expire at one moment; while the sweep takes its
+ * minutes for them, the pages of others must not read them all.
+ * @param at ISO 8601
+ */
+export const notSwept = (at: string) => sql.fragment`
+  (select * from read.webhook_delivery
+   where state <> 'expired' and payload_expires_at <= ${at}::timestamptz
+   order by payload_expires_at, delivery_id limit ${MOST_NOT_SWEPT}) webhook_delivery`;
+
+const deliveryRow = z.object({
+  delivery_id: z.string(),
+  partner_id: z.string(),
+  webhook_id: z.string(),
+  event_id: z.string(),
+  type: deliveredTypeSchema,
+  state: deliveryState,
+  cycle: z.number(),
+  attempts: z.number(),
+  created_at: z.string(),
+  last_attempt_at: z.string().nullable(),
+  delivered_at: z.string().nullable(),
+  next_attempt_at: z.string().nullable(),
+  http_status: z.number().nullable(),
+  error: deliveryErrorSchema.nullable(),
+  /** bigint as text. */
+  position: z.string(),
+});
+/** A delivery as the read model has it, in the state that it is in now. */
+export type FoundDelivery = z.output<typeof deliveryRow>;
+
+/** `state` follows the clock and the endpoint, which change no row. */
+const columns = (now: string, cancelled: boolean) => sql.fragment`
+  delivery_id, partner_id, webhook_id, event_id, type, cycle, attempts, created_at, last_attempt_at, delivered_at,
+  next_attempt_at, http_status, error, position::text as position,
+  case when payload_expires_at <= ${now}::timestamptz then 'expired'
+       when state = 'pending' and ${cancelled} then 'cancelled' else state end as state`;
+
+export interface PageQuery {
+  readonly webhookId: string;
+  /** Whether the endpoint is deleted, so that its pending deliveries are cancelled. */
+  readonly deleted: boolean;
+  /** null: all of them. */
+  readonly status: DeliveryState | null;
+  /** Log position before which they were queued; null: from the newest on. */
+  readonly before: bigint | null;
+  readonly limit: number;
+  /** Milliseconds. */
+  readonly now: number;
+}
+
+/** States as rows have them. */
+const STORED = ['pending', 'delivered', 'failed', 'expired'] as const;
+const LAST = 2n ** 63n - 1n;
+
+/**
+ * The query of a page of an endpoint's history, newest first: a walk along the index of each state that it needs, which
+ * ends with the page. Besides, for `expired`, what is not swept yet.
+ */
+export const pageQuery = ({ webhookId, deleted, status, before, limit, now }: PageQuery) => {
+  const at = isoTime(now);
+  const select = (table: FragmentSqlToken) => sql.fragment`
+    select ${columns(at, deleted)} from ${table}
+    where webhook_id = ${webhookId} and position < ${String(before ?? LAST)}::bigint
+      and created_at > ${isoTime(now - WEBHOOK_HISTORY_MS)}::timestamptz`;
+  const end = sql.fragment`order by webhook_delivery.position desc limit ${limit}`;
+  const from = select(sql.fragment`read.webhook_delivery`);
+  const ofState = (state: string) => sql.fragment`(${from} and state = ${state} ${end})`;
+  const notExpired = (state: string) =>
+    sql.fragment`(${from} and state = ${state} and payload_expires_at > ${at}::timestamptz ${end})`;
+  const parts =
+    status === null
+      ? STORED.map(ofState)
+      : status === 'expired'
+        ? [ofState('expired'), sql.fragment`(${select(notSwept(at))} ${end})`]
+        : storedAs(status, deleted).map(notExpired);
+  if (parts.length === 0) return null;
+  return sql.fragment`
+    select * from (${sql.join(parts, sql.fragment` union all `)}) page
+    order by page.position::bigint desc limit ${limit}`;
+};
+
+/** Returns the stored states that appear as `status`; none: no row has that status. */
+const storedAs = (status: Exclude<DeliveryState, 'expired'>, deleted: boolean): string[] => {
+  if (status === 'pending') return deleted ? [] : ['pending'];
+  if (status === 'cancelled') return deleted ? ['pending'] : [];
+  return [status];
+};
+
+/** A page of an endpoint's history. */
+export const listDeliveries = async (
+  db: DatabasePool,
+  query: PageQuery,
+): Promise<readonly FoundDelivery[]> => {
+  const page = pageQuery(query);
+  return page === null ? [] : db.any(sql.type(deliveryRow)`${page}`);
+};
+
+export interface DeliveryReads {
+  readonly db: DatabasePool;
+  /** Waits until the read models have all that the store has now; false after the time limit. */
+  readonly caughtUp: () => Promise<boolean>;
+}
+
+/**
+ * One delivery of an endpoint's. `now` in milliseconds.
+ * @throws BackendTimeout rather than call unknown what may be there
+ */
+export const findDelivery = async (
+  { db, caughtUp }: DeliveryReads,
+  { webhookId, deleted }: { readonly webhookId: string; readonly deleted: boolean },
+  deliveryId: string,
+  now: number,
+): Promise<FoundDelivery | null> => {
+  const read = () =>
+    db.maybeOne(sql.type(deliveryRow)`
+      select ${columns(isoTime(now), deleted)} from read.webhook_delivery
+      where delivery_id = ${deliveryId} and webhook_id = ${webhookId}
+        and created_at > ${isoTime(now - WEBHOOK_HISTORY_MS)}::timestamptz`);
+  const row = await read();
+  if (row !== null) return row;
+  if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
+  return read();
+};
+
+const totalRow = z.object({ webhook_id: z.string(), state: deliveryState, deliveries: z.number() });
+
+/**
+ * Counts the deliveries of the last 90 UTC days of these endpoints by state: sums stored counts, and corrects them by rows
+ * that have expired and are not swept yet. `now` in milliseconds.
+ */
+export const countDeliveries = async (
+  db: DatabasePool,
+  webhookIds: readonly string[],
+  now: number,
+): Promise<ReadonlyMap<string, DeliveryTotals>> => {
+  const ids = sql.fragment`any (${sql.array(webhookIds, 'uuid')})`;
+  const oldest = utcDay(now - WEBHOOK_HISTORY_MS);
+  const rows = await db.any(sql.type(totalRow)`
+    with not_swept as materialized (
+      select webhook_id, state from ${notSwept(isoTime(now))}
+      where webhook_id = ${ids} and created_at >= ${oldest}::date::timestamp at time zone 'UTC')
+    select n.webhook_id,
+           case when n.state = 'pending' and h.deleted_at is not null then 'cancelled' else n.state end as state,
+           sum(n.deliveries)::bigint as deliveries
+    from (select webhook_id, state, deliveries from read.webhook_total
+          where webhook_id = ${ids} and day >= ${oldest}::date
+          union all
+          select webhook_id, state, -count(*) from not_swept group by webhook_id, state
+          union all
+          select webhook_id, 'expired', count(*) from not_swept group by webhook_id) n
+    left join read.webhook_health h on h.webhook_id = n.webhook_id
+    group by 1, 2`);
+  const totals = new Map<string, DeliveryTotals>();
+  for (const { webhook_id, state, deliveries } of rows) {
+    totals.set(webhook_id, { ...(totals.get(webhook_id) ?? NO_DELIVERIES), [state]: deliveries });
+  }
+  return totals;
+};
+
+const dueRow = z.object({ due: z.number(), oldest_due_at: z.string().nullable() });
+
+/** Counted per endpoint at most, so that a backlog of millions is not read. */
+const MOST_COUNTED = 10_000;
+
+/**
+ * Counts a partner's due deliveries, without endpoints that are paused or whose breaker is open; at most 10,000 of each
+ * endpoint. `now` in milliseconds.
+ */
+export const countDue = (
+  db: DatabasePool,
+  partnerId: string,
+  now: number,
+): Promise<z.output<typeof dueRow>> =>
+  db.one(sql.type(dueRow)`
+    select coalesce(sum(n.due), 0)::int as due, min(n.oldest) as oldest_due_at
+    from read.webhook_health h
+    cross join lateral (
+      select count(*) as due, min(d.next_attempt_at) as oldest
+      from (select next_attempt_at from read.webhook_delivery
+            where webhook_id = h.webhook_id and state = 'pending' and next_attempt_at <= ${isoTime(now)}::timestamptz
+              and payload_expires_at > ${isoTime(now)}::timestamptz
+            order by next_attempt_at limit ${MOST_COUNTED}) d) n
+    where h.partner_id = ${partnerId} and h.pending > 0 and h.paused_at is null and h.deleted_at is null
+      and h.failures_in_row < ${BREAKER_OPENS_AFTER}`);
