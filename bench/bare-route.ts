@@ -9,7 +9,7 @@ import Fastify, { type FastifyReply } from 'fastify';
 import { createCallRates } from '../http/call-rates.ts';
 import { setQuota } from '../http/replies.ts';
 import type { ApiKey, Route } from '../http/route.ts';
-import { createLocalLimiter } from '../platform/local-limiter.ts';
+import { createLocalLimiter } from '../platform/rate-limit.ts';
 
 export interface BareAnswer {
   readonly method: 'GET' | 'POST';

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-delivery.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { Route } from '../../http/route.ts';
-import { createBriefCache } from '../../platform/brief-cache.ts';
 import { createListener } from '../../platform/listener.ts';
+import { shortCache } from '../../platform/loaders.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { startDeliveries } from '../../processors/webhooks/deliver.ts';
 import { destinationPolicy } from '../../processors/webhooks/destination-policy.ts';
@@ -64,7 +64,7 @@ export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Run
 export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<RunningWork> => {
   const { config, store, pool, clock, log, progress, dayKeys, isEventLoopBusy, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
-  const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
+  const owners = shortCache((hostname) => findDomainOwner(pool, hostname), { max: 1_000 });
   const debts = createReceiverDebts();
   const sender = startSenderThread({
     policy: destinationPolicy(config),

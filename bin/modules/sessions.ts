@@ -1,12 +1,9 @@
 import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
-import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Route } from '../../http/route.ts';
-import { callerOfAddress, createVisitorAddress, networkOf } from '../../http/visitor.ts';
-import { sharedNotes } from '../../platform/kept-out-exchange.ts';
-import { VISITOR_RATES } from '../../platform/rate-limit.ts';
+import { createVisitorAddress, networkOf } from '../../http/visitor.ts';
 import { reserveForSession } from '../../processors/webhooks/queue-reservations.ts';
 import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
-import { createCaptureRates, createSessionsOfNetworks } from '../../write-api/sessions/capture-rates.ts';
+import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
 import { collectRoutes } from '../../write-api/sessions/collect.ts';
 import type { ApiContext } from '../api-context.ts';
 
@@ -18,27 +15,16 @@ export const CAUGHT_UP_LIMIT_MS = 1_000;
 
 export const sessionRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, metrics } = context;
-  const { config, clock, pool, db, store, digest, dayKeys, cursors, queue, peers } = runtime;
+  const { config, db, store, digest, dayKeys, cursors, queue } = runtime;
   const { trackers, served, countries, calls, countCall, caughtUp } = context;
-  const shared = {
-    partners: sharedNotes(pool, 'captures', MINUTE),
-    networks: sharedNotes(pool, 'captures of networks', MINUTE),
-  };
-  const admitCapture = createCaptureRates(config, limiter, clock, shared, () => 1 + peers.otherApis());
-  const mayTakeRest = createSessionsOfNetworks(limiter);
-  const wideNetworkOf = (ip: string): string => digest(callerOfAddress(ip).network);
-  const reserve = reserveForSession(queue, (partnerId, ip) => mayTakeRest(partnerId, wideNetworkOf(ip)));
   return [
     ...collectRoutes({
       trackers,
-      capture: createVisitCapture(store, dayKeys, reserve),
+      capture: createVisitCapture(store, dayKeys, reserveForSession(queue)),
       collectsOn: served.collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
       countryOf: countries,
-      // A digest, because rate names may be stored.
-      admitVisitor: (ip) =>
-        limiter.admit(`${VISITOR_RATES}${digest(networkOf(ip))}`, config.CAPTURES_PER_SECOND_PER_VISITOR),
-      admitCapture: (tracker, ip) => admitCapture(tracker, wideNetworkOf(ip)),
+      rates: createCaptureRates(config, limiter, (ip) => digest(networkOf(ip))),
       countCapture: calls.capture,
       onCapture: (outcome) => metrics?.captures.inc({ outcome }),
     }),

@@ -9,8 +9,6 @@ export interface EventToQueue {
   readonly event_id: string;
   /** Every endpoint that is subscribed to this type for the tracker, or one endpoint. */
   readonly to: { readonly type: string; readonly tracker_id: string } | { readonly webhook_id: string };
-  /** Asked once half of the partner's room is taken: false refuses the event. Default: true. */
-  readonly mayTakeRest?: () => Promise<boolean>;
 }
 
 export interface WebhookQueue {
@@ -105,11 +103,10 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
     endpoints.length === 0 || (pending + MUCH < most && bytes < mostBytes * 0.99);
 
   const reserve = async (event: EventToQueue): Promise<QueueReservation | null> => {
-    const { partner_id, event_id, to, mayTakeRest } = event;
+    const { partner_id, event_id, to } = event;
     const queue = await current(partner_id);
     const ids = subscribersOf(queue, to).map((webhookId) => deliveryIdOf(webhookId, event_id));
     if (ids.length === 0) return NO_SUBSCRIBERS;
-    if (mayTakeRest && isHalfFull(queue, options) && !(await mayTakeRest())) return null;
     const mine = underWay.get(partner_id) ?? new Map<string, number>();
     const arriving = ids.filter((id) => !mine.has(id)).length;
     if (queue.pending + mine.size + arriving > most || queue.bytes >= mostBytes) return null;
@@ -124,9 +121,6 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
   };
   return { reserve, endpointsChanged: (partnerId) => known.delete(partnerId) };
 };
-
-const isHalfFull = ({ pending, bytes }: Queue, { most, mostBytes }: WebhookQueueOptions): boolean =>
-  pending > most / 2 || bytes > mostBytes / 2;
 
 const NO_SUBSCRIBERS: QueueReservation = { release: () => undefined, confirm: () => undefined };
 

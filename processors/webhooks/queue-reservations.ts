@@ -13,24 +13,18 @@ interface Queued {
   readonly event_id: string;
 }
 
-/**
- * Reserves room in the queue for deliveries to endpoints that subscribe to new sessions.
- * @param mayTakeRest whether the visitor's address may use the second half of the partner's room
- */
+/** Reserves room in the queue for deliveries to endpoints that subscribe to new sessions. */
 export const reserveForSession =
-  (
-    { reserve }: Pick<WebhookQueue, 'reserve'>,
-    mayTakeRest: (partnerId: string, ip: string) => Promise<boolean>,
-  ) =>
-  (
-    { partner_id, tracker_id, session_id }: Happening & { readonly session_id: string },
-    ip: string,
-  ): Promise<QueueReservation | null> =>
+  ({ reserve }: Pick<WebhookQueue, 'reserve'>) =>
+  ({
+    partner_id,
+    tracker_id,
+    session_id,
+  }: Happening & { readonly session_id: string }): Promise<QueueReservation | null> =>
     reserve({
       partner_id,
       event_id: sessionEventId(session_id),
       to: { type: 'session.created', tracker_id },
-      mayTakeRest: () => mayTakeRest(partner_id, ip),
     });
 
 /** Reserves room in the queue for deliveries to endpoints that subscribe to completed reveals. */

@@ -28,7 +28,6 @@ const WHOLE_TABLES: Readonly<Record<string, string>> = {
   'with clue as materialized': 'MOST_CLUES of an address',
   'select count(*) from read.enrichment_work': 'ENRICHMENT_OUTSTANDING limits them',
   'work.login ': 'at a login: 20 of a user, whom an operator creates',
-  'work.login_network': 'at a login: a few of a user, whom an operator creates',
   'min(last_position) as first_position': 'MOST_OVERDUE',
   'min(enriched_at) as oldest': 'MOST_OVERDUE',
   'select day::text, ip from':

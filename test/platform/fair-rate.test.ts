@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createFairRate, fairPart } from '../../platform/fair-rate.ts';
 import { createKeptOut } from '../../platform/kept-out.ts';
-import { createLocalLimiter } from '../../platform/local-limiter.ts';
+import { createLocalLimiter } from '../../platform/rate-limit.ts';
 
 const MINUTE = 60_000;
 

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js';
 import { describe, expect, it, test, vi } from 'vitest';
 import { createOwnHost, createServedHosts } from '../../http/own-host.ts';
 import { createCallerAt, createCallerOf, createVisitorAddress, networkOf } from '../../http/visitor.ts';
-import { withoutVisitor } from '../../write-api/sessions/crawlers.ts';
+import { withoutVisitor } from '../../write-api/sessions/capture-request.ts';
 
 const headers = (of: Readonly<Record<string, string>>) => ({ header: (name: string) => of[name] });
 const visitorOf = createVisitorAddress(['127.0.0.0/8', '::1/128', '10.0.0.0/8', 'fd00::/8']);

@@ -7,7 +7,6 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import {
   createWebhookQueue,
-  type WebhookQueue,
   type WebhookQueueOptions,
 } from '../../processors/webhooks/queue-admission.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
@@ -130,33 +129,6 @@ describe("a partner's queue", () => {
       isoTime(stack.clock.now()).slice(0, 10),
     ]);
     expect(await aQueue().reserve(eventFor(partner))).toBeNull();
-  });
-
-  it('asks who may take the second half of its deliveries or stored bodies', async () => {
-    const partner = await aPartner();
-    const asked: string[] = [];
-    const reserve = (queue: WebhookQueue, by: string, may: boolean) =>
-      queue.reserve({
-        ...eventFor(partner),
-        mayTakeRest: async () => {
-          asked.push(by);
-          return may;
-        },
-      });
-    expect(await reserve(aQueue(), 'with room', false)).not.toBeNull();
-    await append(
-      ...[randomUUID(), randomUUID()].map((event) => queued(delivery(partner, event), stack.clock.now())),
-    );
-    expect(await reserve(aQueue(), 'with two of three', false)).toBeNull();
-    expect(await reserve(aQueue(), 'with two of three', true)).not.toBeNull();
-    await stack.rows(`insert into read.webhook_retained (partner_id, day, bytes) values ($1, $2, 501)`, [
-      partner.partner_id,
-      isoTime(stack.clock.now()).slice(0, 10),
-    ]);
-    const much = aQueue({ most: 100 });
-    expect(await reserve(much, 'with half of the bytes', false)).toBeNull();
-    expect(await much.reserve(eventFor(partner))).not.toBeNull();
-    expect(asked).toEqual(['with two of three', 'with two of three', 'with half of the bytes']);
   });
 
   it('of another partner is not affected', async () => {
