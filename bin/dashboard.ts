@@ -17,9 +17,9 @@ import { MINUTE } from '../domain/kernel/time.ts';
 import { admitChange } from '../http/call-rates.ts';
 import type { ApiRequest, Route } from '../http/route.ts';
 import { createVisitorAddress, networkOf } from '../http/visitor.ts';
-import { createGates } from '../platform/gate.ts';
 import { weaknessOf } from '../platform/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/rate-limit.ts';
+import { createSemaphores } from '../platform/semaphore.ts';
 import { createDashboardLogins, type DashboardLogins } from '../processors/partners/dashboard-logins.ts';
 import { createLogins, type Logins } from '../processors/partners/logins.ts';
 import { listDomainsOfPartner } from '../queries/domains/domains.ts';
@@ -54,7 +54,7 @@ export const buildDashboard = (
     admitForm: async ({ user_id }) =>
       secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
     admitPage: async ({ user_id }) => secondsOf(await limiter.admit(`pages of ${user_id}`, PAGES_PER_SECOND)),
-    makePage: createGates(PAGES_AT_ONCE).enter,
+    makePage: createSemaphores(PAGES_AT_ONCE).enter,
     open: loginPages(login),
     pages: [
       logoutAction(login),
@@ -86,7 +86,7 @@ interface LoginParts {
 const FORMS_PER_MINUTE = 60;
 const PAGES_PER_SECOND = 30;
 /** Of a partner. The pace of its long answers holds back no page that is begun: thirty at once took the event loop 0.7 s. */
-const PAGES_AT_ONCE = { room: 2, patienceMs: 4_000 };
+const PAGES_AT_ONCE = { limit: 2, maxWaitMs: 4_000 };
 
 const secondsOf = (verdict: Verdict): number | null => verdict && retrySeconds(verdict);
 

@@ -1,6 +1,6 @@
 import type { ReadForPartner } from '../commands/read-for-partner.ts';
 import { StoreBusy } from '../event-store/port.ts';
-import { createGates } from '../platform/gate.ts';
+import { createSemaphores } from '../platform/semaphore.ts';
 
 /** A third of what the client of EventStoreDB reads at a time. */
 const READS_AT_ONCE = 8;
@@ -9,8 +9,8 @@ const PATIENCE_MS = 4_000;
 
 /** Limits each partner's reads of streams, because those of all partners wait for each other in the store's client. */
 export const createReadsOfPartners = (): ReadForPartner =>
-  createGates({
-    room: READS_AT_ONCE,
-    patienceMs: PATIENCE_MS,
+  createSemaphores({
+    limit: READS_AT_ONCE,
+    maxWaitMs: PATIENCE_MS,
     refusal: (why) => new StoreBusy(why),
   }).enter;

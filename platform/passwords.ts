@@ -1,7 +1,7 @@
 import { type Argon2Parameters, argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { composed } from '../domain/kernel/text.ts';
-import { createGate } from './gate.ts';
+import { createSemaphore } from './semaphore.ts';
 
 const derive = promisify(argon2);
 
@@ -11,7 +11,7 @@ const SALT_BYTES = 16;
 const KEY_BYTES = 32;
 
 /** One hash at a time, about 30 ms each: a flood of logins takes one core and one of the four threads of Node's pool. */
-const hashing = createGate({ room: 1, waiting: 64, patienceMs: 4_000 });
+const hashing = createSemaphore({ limit: 1, maxWaiting: 64, maxWaitMs: 4_000 });
 
 /** A PHC string records the cost parameters, so that the cost can be raised later. */
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { DatabasePool } from 'slonik';
 import { ShareUsedUp } from '../http/failures.ts';
 import { answerWaitMs, servedPartner } from '../http/on-behalf-of.ts';
-import { createGate, createGates } from '../platform/gate.ts';
+import { createSemaphore, createSemaphores } from '../platform/semaphore.ts';
 import { POOL_SIZE } from '../platform/slonik.ts';
 
 export interface FairShare {
@@ -30,9 +30,9 @@ export const fairPool = (
   { atOnce: room, waiting, waitMs: patienceMs }: FairShare = SHARE,
 ): DatabasePool => {
   const refusal = (why: string): Error => new ShareUsedUp(`queries of the partner: ${why}`);
-  const gates = createGates({ room, waiting, patienceMs, refusal });
+  const gates = createSemaphores({ limit: room, maxWaiting: waiting, maxWaitMs: patienceMs, refusal });
   // Queries that wait inside slonik's pool may wait for ever after a crash of PostgreSQL, and stopped read models with them.
-  const connections = createGate({ room: POOL_SIZE });
+  const connections = createSemaphore({ limit: POOL_SIZE });
 
   const limited =
     <Args extends unknown[], Result>(query: (...args: Args) => Promise<Result>) =>

@@ -4,10 +4,10 @@ import { ShareUsedUp } from '../../http/failures.ts';
 import { createOwnHost } from '../../http/own-host.ts';
 import type { Route } from '../../http/route.ts';
 import type { Config } from '../../platform/config.ts';
-import { createGates } from '../../platform/gate.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { OpsHandler } from '../../platform/ops-server.ts';
 import { createResolvers } from '../../platform/resolver.ts';
+import { createSemaphores } from '../../platform/semaphore.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { hasToken, proofToken } from '../../processors/domains/proof.ts';
@@ -31,8 +31,8 @@ const PROOF_MS = 2_000;
 
 /** Each lookup has a socket, and a silent DNS server keeps it. */
 const PROOFS_OF_PARTNER = {
-  room: 4,
-  patienceMs: 4_000,
+  limit: 4,
+  maxWaitMs: 4_000,
   refusal: (why: string): Error => new ShareUsedUp(`lookups of the partner's TXT records: ${why}`),
 };
 
@@ -51,7 +51,7 @@ export const domainRoutes = (context: ApiContext): Route[] => {
   const tokenOf = tokens(runtime);
   const newResolver = createResolvers(RESOLVER, config.DNS_SERVERS);
   const serviceHost = serviceHostOf(publicUrl);
-  const proofs = createGates(PROOFS_OF_PARTNER);
+  const proofs = createSemaphores(PROOFS_OF_PARTNER);
   const commands = createDomainCommands({
     store,
     ownHosts: [serviceHost, ...config.PUBLIC_HOSTS],

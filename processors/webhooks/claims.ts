@@ -3,7 +3,7 @@ import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { BREAKER_OPENS_AFTER } from '../../domain/webhooks/events.ts';
 import { reportAhead } from '../../platform/ahead.ts';
-import { createGate } from '../../platform/gate.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
 
 /** One claimed attempt of this worker. */
 export interface DeliveryClaim {
@@ -57,7 +57,7 @@ export class DeliveryClaims {
   readonly #pool: pg.Pool;
   readonly #rules: ClaimRules;
   /** Of statements about claims that are held: each locks many of the same rows, in an order of its own. */
-  readonly #oneAtATime = createGate({ room: 1 });
+  readonly #oneAtATime = createSemaphore({ limit: 1 });
 
   constructor(pool: pg.Pool, rules: ClaimRules) {
     this.#pool = pool;

@@ -2,7 +2,7 @@ import pTimeout from 'p-timeout';
 import { type DestinationPolicy, isOwnOrigin, parseDestination } from '../../domain/webhooks/destination.ts';
 import type { DeliveryError } from '../../domain/webhooks/events.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { shareNextOf } from '../../platform/share-next.ts';
+import { coalesceNextOf } from '../../platform/coalesce-next.ts';
 import { AttemptFailure } from './attempt-failure.ts';
 import { createConnections } from './connections.ts';
 import { exchange, type ReceiverResponse } from './exchange.ts';
@@ -117,8 +117,8 @@ const shareLookups = (resolver: Resolver, limitMs: number): Resolver => {
   const limited = (answer: Promise<string[]>): Promise<string[]> =>
     pTimeout(answer, { milliseconds: limitMs });
   return {
-    resolve4: shareNextOf((name) => limited(resolver.resolve4(name)), 0, PATIENCE_MS),
-    resolve6: shareNextOf((name) => limited(resolver.resolve6(name)), 0, PATIENCE_MS),
+    resolve4: coalesceNextOf((name) => limited(resolver.resolve4(name)), 0, PATIENCE_MS),
+    resolve6: coalesceNextOf((name) => limited(resolver.resolve6(name)), 0, PATIENCE_MS),
   };
 };
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { refusal } from '../../http/error-catalog.ts';
 import { ShareUsedUp } from '../../http/failures.ts';
 import type { PartnerRoute } from '../../http/route.ts';
-import { createGates } from '../../platform/gate.ts';
+import { createSemaphores } from '../../platform/semaphore.ts';
 import { trackerFields } from './answer.ts';
 import { listTrackersOperation } from './operations.ts';
 
@@ -21,7 +21,7 @@ const trackerRow = z.object({
 /** Trackers that are read and written at once: each may have 13 KB of origins, and other requests run between two pages. */
 const PAGE = 50;
 /** A list of a partner waits for that partner's lists before it for this time, milliseconds: less than a request may take. */
-const PATIENCE_MS = 4_000;
+const MAX_WAIT_MS = 4_000;
 
 type TrackerRow = z.infer<typeof trackerRow>;
 
@@ -51,9 +51,9 @@ const listTrackers = async (db: DatabasePool, partnerId: string, publicUrl: stri
 /** Makes one list of a partner at a time: a thousand trackers may take 13 MB, and fifty such lists at once a gigabyte. */
 const createTrackerLists = (db: DatabasePool, publicUrl: string) => {
   const refusal = (why: string): Error => new ShareUsedUp(`lists of the partner's trackers: ${why}`);
-  const gates = createGates({ room: 1, patienceMs: PATIENCE_MS, refusal });
+  const semaphores = createSemaphores({ limit: 1, maxWaitMs: MAX_WAIT_MS, refusal });
   return (partnerId: string): Promise<string> =>
-    gates.enter(partnerId, () => listTrackers(db, partnerId, publicUrl));
+    semaphores.enter(partnerId, () => listTrackers(db, partnerId, publicUrl));
 };
 
 /** GET /v1/trackers: the partner's trackers, disabled ones included, deleted ones left out. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type DashboardDeps, dashboardRoutes } from '../../dashboard/routes.ts';
 import type { ApiRequest } from '../../http/route.ts';
-import { createGates } from '../../platform/gate.ts';
+import { createSemaphores } from '../../platform/semaphore.ts';
 
 const USER = { user_id: 'u', partner_id: 'p', name: 'anna', partner_name: 'A', is_first: false };
 
@@ -13,7 +13,7 @@ it('makes few pages of a partner at once, and the others when these are made', a
     findLogin: async () => USER,
     admitForm: async () => null,
     admitPage: async () => null,
-    makePage: createGates({ room: 2 }).enter,
+    makePage: createSemaphores({ limit: 2 }).enter,
     open: [],
     pages: [
       {

@@ -5,10 +5,7 @@ import { toNewEvents } from '../../commands/handle.ts';
 import { deliveryId } from '../../commands/webhooks/queue-deliveries.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
-import {
-  createWebhookQueue,
-  type WebhookQueueOptions,
-} from '../../processors/webhooks/queue-admission.ts';
+import { createWebhookQueue, type WebhookQueueOptions } from '../../processors/webhooks/queue-admission.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { anEndpoint, attempted, created, queued, type TestEndpoint } from '../support/deliveries.ts';
