@@ -1,6 +1,6 @@
 import type { DashboardKey, KeyDeps } from '../dashboard/pages/keys.ts';
 import { isoTime } from '../domain/kernel/time.ts';
-import { DEFAULT_LIMITS } from '../domain/partners/default-limits.ts';
+import { DEFAULT_LIMITS } from '../domain/partners/ceilings.ts';
 import type { Position } from '../event-store/port.ts';
 import {
   findKey,

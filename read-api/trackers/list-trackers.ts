@@ -6,7 +6,7 @@ import { ShareUsedUp } from '../../http/failures.ts';
 import type { PartnerRoute } from '../../http/route.ts';
 import { createSemaphores } from '../../platform/semaphore.ts';
 import { trackerFields } from './answer.ts';
-import { listTrackersOperation } from './operations.ts';
+import { listTrackersOperation } from './schemas.ts';
 
 const trackerRow = z.object({
   tracker_id: z.string(),

@@ -6,7 +6,7 @@ import { asUuid } from '../../http/params.ts';
 import type { Answer, ApiRequest, PublicRoute } from '../../http/route.ts';
 import { staticAnswers } from '../../http/static-route.ts';
 import type { ListedTracker, TrackerDirectory } from '../../queries/trackers/directory.ts';
-import { pixelOperation } from './pixel-operation.ts';
+import { pixelOperation } from './schemas.ts';
 
 /** Built from `pixel/*.ts` and committed. */
 const SCRIPT = new URL('../../pixel/dist/a.js', import.meta.url);

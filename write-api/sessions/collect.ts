@@ -5,7 +5,7 @@ import { type ErrorCode, refusal } from '../../http/error-catalog.ts';
 import { TrackingUnavailable } from '../../http/failures.ts';
 import type { Answer, ApiRequest, PublicRoute } from '../../http/route.ts';
 import type { Verdict } from '../../platform/rate-limit.ts';
-import { captureVisitOperation } from '../../read-api/sessions/operations.ts';
+import { captureVisitOperation } from '../../read-api/sessions/schemas.ts';
 import type { CaptureRates } from './capture-rates.ts';
 import {
   type CaptureBody,
