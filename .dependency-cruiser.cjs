@@ -40,7 +40,7 @@ module.exports = {
     only(
       'commands-know-domain-and-port',
       'commands',
-      ['^domain/', PORT, '^platform/(ahead|backoff|clock|pause|share-next|size|spans|unhurried)\\.ts$'],
+      ['^domain/', PORT, '^platform/(ahead|backoff|clock|pause|coalesce-next|size|spans|throttled)\\.ts$'],
       "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays, shared calls, sizes and traces.",
     ),
     only(

@@ -8,7 +8,7 @@ import type { OverviewDeps } from '../dashboard/pages/overview.ts';
 import type { SessionDeps } from '../dashboard/pages/sessions.ts';
 import type { Visit } from '../dashboard/visit.ts';
 import { isoTime } from '../domain/kernel/time.ts';
-import { DEFAULT_LIMITS } from '../domain/partners/default-limits.ts';
+import { DEFAULT_LIMITS } from '../domain/partners/ceilings.ts';
 import type { Position } from '../event-store/port.ts';
 import { asUuid } from '../http/contract/parameters.ts';
 import { refusal } from '../http/errors/error-catalog.ts';

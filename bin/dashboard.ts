@@ -1,4 +1,3 @@
-import { userIdOf } from '../commands/partners/manage-user.ts';
 import type { ApiDeps } from '../dashboard/api.ts';
 import { type AccountDeps, accountPages } from '../dashboard/pages/account.ts';
 import { billingPages } from '../dashboard/pages/billing.ts';
@@ -17,10 +16,10 @@ import { dashboardRoutes } from '../dashboard/routes.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import type { ApiRequest, Route } from '../http/contract/route.ts';
 import { admitChange } from '../http/server/call-rates.ts';
-import { callerOfAddress, createVisitorAddress } from '../http/server/visitor.ts';
+import { createVisitorAddress, networkOf } from '../http/server/visitor.ts';
 import { weaknessOf } from '../platform/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/rate-limit.ts';
-import { createDashboardLogins, type LoginNetworks } from '../processors/partners/dashboard-logins.ts';
+import { createDashboardLogins, type DashboardLogins } from '../processors/partners/dashboard-logins.ts';
 import { createLogins, type Logins } from '../processors/partners/logins.ts';
 import { listDomainsOfPartner } from '../queries/domains/domains.ts';
 import type { ApiContext } from './api-context.ts';
@@ -46,10 +45,7 @@ export const buildDashboard = (
   const logins = createLogins(runtime);
   const visitorAddress = createVisitorAddress(runtime.config.TRUSTED_PROXIES);
   const parts: LoginParts = {
-    networksOfVisitor: (request) => {
-      const { address, network } = callerOfAddress(visitorAddress(request));
-      return { own: runtime.digest(address), wider: runtime.digest(network) };
-    },
+    networkOfVisitor: (request) => runtime.digest(networkOf(visitorAddress(request))),
     dashboardLogins: createDashboardLogins({ ...runtime, limiter, logins }),
   };
   const login = loginDeps(parts, logins);
@@ -84,8 +80,8 @@ export const buildDashboard = (
 };
 
 interface LoginParts {
-  readonly networksOfVisitor: (request: ApiRequest) => LoginNetworks;
-  readonly dashboardLogins: ReturnType<typeof createDashboardLogins>;
+  readonly networkOfVisitor: (request: ApiRequest) => string;
+  readonly dashboardLogins: DashboardLogins;
 }
 
 /** More than a person needs; it limits scripts that use a person's cookie. */
@@ -95,24 +91,23 @@ const PAGES_PER_SECOND = 30;
 const secondsOf = (verdict: Verdict): number | null => verdict && retrySeconds(verdict);
 
 const loginDeps = (
-  { networksOfVisitor, dashboardLogins: { admit, logIn } }: LoginParts,
+  { networkOfVisitor, dashboardLogins: { logIn } }: LoginParts,
   { end }: Logins,
 ): LoginDeps => ({
-  tooMany: (name, request) => admit(userIdOf(name), networksOfVisitor(request)),
-  logIn: (name, password, request) => logIn(name, password, networksOfVisitor(request)),
+  logIn: (attempt, request) => logIn({ ...attempt, network: networkOfVisitor(request) }),
   logOut: end,
 });
 
 const accountDeps = (
-  { networksOfVisitor, dashboardLogins: { admit, changePassword } }: LoginParts,
+  { networkOfVisitor, dashboardLogins: { admitPasswordChange, changePassword } }: LoginParts,
   { count, endAll }: Logins,
   limiter: ApiContext['limiter'],
 ): AccountDeps => ({
   admitForm: async ({ user, request }) => {
-    const name = `password forms of ${user.user_id} ${networksOfVisitor(request).own}`;
+    const name = `password forms of ${user.user_id} ${networkOfVisitor(request)}`;
     return secondsOf(await limiter.admit(name, FORMS_PER_MINUTE, MINUTE));
   },
-  tooMany: ({ user, request }) => admit(user.user_id, networksOfVisitor(request)),
+  tooMany: ({ user }) => admitPasswordChange(user.user_id),
   changePassword: (visit, current, password) =>
     changePassword(visit.user.user_id, current, password, visitContext(visit)),
   weakness: weaknessOf,

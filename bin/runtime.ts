@@ -13,7 +13,6 @@ import { openDataFolder } from '../platform/data-folder.ts';
 import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
 import { endPool } from '../platform/end-postgres.ts';
-import { createBusyness } from '../platform/event-loop.ts';
 import { bindKeys, keyedDigest, serviceKey } from '../platform/keyring.ts';
 import type { Logger } from '../platform/log.ts';
 import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
@@ -41,7 +40,6 @@ export interface Runtime {
   /** For all other queries. */
   readonly db: DatabasePool;
   readonly store: EventStore;
-  readonly isEventLoopBusy: () => boolean;
   /** Shared by all projections and processors of this process. */
   readonly tail: Tail;
   /** Whether other processes need notifications of commits, and how many serve the API; true and none until the process knows better. */
@@ -132,7 +130,6 @@ const openParts = async (
   await bindKeys(pool, master);
   const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
   const peers = { present: () => true, otherApis: () => 0 };
-  const isEventLoopBusy = createBusyness();
   const options = { clock, log, hasOtherListeners: () => peers.present(), aroundStore };
   const { store, tail, logStalls } = await openStore(config, databaseUrl, options);
   const lookupUses = createLookupUses({ pool, clock });
@@ -149,7 +146,6 @@ const openParts = async (
     db,
     store,
     logStalls,
-    isEventLoopBusy,
     tail,
     peers,
     providers: { configured: () => NO_PROVIDERS },

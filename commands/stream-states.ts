@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { AppendTooLarge, type EventStore, type Revision } from '../event-store/port.ts';
-import { shareNextOf } from '../platform/share-next.ts';
+import { coalesceNextOf } from '../platform/coalesce-next.ts';
 import { type CommandContext, type Loaded, toNewEvents } from './handle.ts';
 import {
   eventsOf,
@@ -39,7 +39,7 @@ export class StreamStates<State, Command, Event extends { type: string; data: ob
   }
 
   /** Reads the current state. Concurrent calls share their reads: another process may have appended very many events. */
-  readonly read = shareNextOf(async (stream: string): Promise<Loaded<State>> => {
+  readonly read = coalesceNextOf(async (stream: string): Promise<Loaded<State>> => {
     const cached = this.#cache.get(stream);
     const loaded = await (cached
       ? loadSince(this.#store, this.#aggregate, stream, cached)

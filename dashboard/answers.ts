@@ -51,7 +51,7 @@ export const fileAnswer = (name: string, type: string, body: string): Reply => (
 export const redirectAfterPost = (
   path: string,
   flash?: string,
-  headers: Readonly<Record<string, string>> = {},
+  headers: NonNullable<Reply['headers']> = {},
 ): Reply => ({
   status: 303,
   body: null,
@@ -66,7 +66,16 @@ export const redirectAfterPost = (
 const COOKIE = '__Host-doorplate';
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Lax';
 
+const DEVICE_SECONDS = 90 * 24 * 3_600;
+
 export const loginCookie = (token: string) => ({ 'set-cookie': `${COOKIE}=${token}; ${ATTRIBUTES}` });
+/** The same, and the cookie of a device that has logged in before, which stays after a logout. */
+export const loginAndDeviceCookies = (token: string, device: string) => ({
+  'set-cookie': [
+    loginCookie(token)['set-cookie'],
+    `${COOKIE}-device=${device}; ${ATTRIBUTES}; Max-Age=${DEVICE_SECONDS}`,
+  ],
+});
 export const noLoginCookie = { 'set-cookie': `${COOKIE}=; ${ATTRIBUTES}; Max-Age=0` };
 
 /** An expression with `COOKIE`, because a header has room for 15,000 pairs. */
@@ -74,6 +83,11 @@ const TOKEN = /(?:^|;)[ \t]*__Host-doorplate=([^;= \t]+)/;
 
 /** The token in a Cookie header (RFC 6265 section 4.2); null where there is none. */
 export const tokenIn = (header: string | undefined): string | null => TOKEN.exec(header ?? '')?.[1] ?? null;
+
+const DEVICE = /(?:^|;)[ \t]*__Host-doorplate-device=([^;= \t]{1,100})(?:$|;)/;
+
+/** The device cookie in a Cookie header; null where there is none. */
+export const deviceIn = (header: string | undefined): string | null => DEVICE.exec(header ?? '')?.[1] ?? null;
 
 /** The CSRF token of a form: derived from the login's token, and useless as one. */
 export const csrfOf = (token: string): string =>

@@ -1,11 +1,11 @@
-import { shareNext } from '../platform/share-next.ts';
+import { coalesceNext } from '../platform/coalesce-next.ts';
 import type { EventStore } from './port.ts';
 
 /**
  * Makes concurrent callers share reads of the head: each request for something unknown asks for it, and EventStoreDB reads whole
- * events for it. `gapMs` as in `shareNext`.
+ * events for it. `gapMs` as in `coalesceNext`.
  */
 export const withSharedHead = (store: EventStore, gapMs: number): EventStore => ({
   ...store,
-  head: shareNext(() => store.head(), gapMs),
+  head: coalesceNext(() => store.head(), gapMs),
 });

@@ -4,9 +4,6 @@
  * content, and sets no cookie.
  */
 import { parseLabels } from './labels.ts';
-import { send } from './send.ts';
-import { createTabToken } from './token.ts';
-import { uuid } from './uuid.ts';
 import { onEachView } from './views.ts';
 
 declare global {
@@ -43,6 +40,86 @@ const isFirst = (trackerId: string): boolean => {
   if (marks[mark]) return false;
   marks[mark] = true;
   return true;
+};
+
+const RETRY_AFTER_MS = 1_000;
+
+/**
+ * Sends a visit, and once more after a second or two if it was not accepted: the repeat has the same visit id. A text
+ * body makes `Content-Type: text/plain`, which needs no preflight. It does not block the page and never fails.
+ */
+const send = async (collector: string, visit: string, again = true): Promise<void> => {
+  let status = 0;
+  try {
+    const answer = await fetch(collector, {
+      method: 'POST',
+      body: visit,
+      mode: 'cors',
+      credentials: 'omit',
+      // Continues after the page has been left.
+      keepalive: true,
+      // Sends no URL of the page, whatever the page's own policy is.
+      referrerPolicy: 'no-referrer',
+    });
+    status = answer.status;
+  } catch {
+    // No network, no server, or a policy of the page.
+  }
+  const taken = status !== 0 && status !== 429 && status < 500;
+  if (!taken && again) setTimeout(send, RETRY_AFTER_MS * (1 + Math.random()), collector, visit, false);
+};
+
+/** Spec, Limits: "Session token renewal". */
+const RENEWED_AFTER_MS = 30 * 60_000;
+/** The stored value: the token and the time of its last visit, milliseconds. */
+const STORED = /^(\w{8}-\w{4}-\w{4}-\w{4}-\w{12}) (\d+)$/;
+
+/**
+ * Returns the token of this tab for a visit at a given time, and stores that time as the token's last visit. The
+ * token is kept in sessionStorage, or in the page alone when that is unavailable.
+ */
+const createTabToken = (key: string): ((now: number) => string) => {
+  let inPage: string | null = null;
+  let copied = isCopy();
+
+  const read = (): string => {
+    try {
+      return inPage ?? sessionStorage.getItem(key) ?? '';
+    } catch {
+      return '';
+    }
+  };
+  const write = (text: string): void => {
+    try {
+      sessionStorage.setItem(key, text);
+    } catch {
+      inPage = text;
+    }
+  };
+
+  return (now) => {
+    const [, known, last] = STORED.exec(copied ? '' : read()) ?? [];
+    copied = false;
+    // In both directions: a clock that was set back must not keep a token for ever.
+    const token = known && Math.abs(now - Number(last)) < RENEWED_AFTER_MS ? known : uuid();
+    write(`${token} ${now}`);
+    return token;
+  };
+};
+
+/** Whether this is the first page of a tab that another one opened: it has a copy of that one's sessionStorage. */
+const isCopy = (): boolean => {
+  const [navigation] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
+  return opener !== null && history.length === 1 && navigation?.type === 'navigate';
+};
+
+/** A random UUID (version 4). Pages without TLS lack `crypto.randomUUID`; `getRandomValues` is everywhere. */
+const uuid = (): string => {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => (byte + 0x100).toString(16).slice(1)).join('');
+  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 };
 
 try {

@@ -1,5 +1,3 @@
-import { onNavigation } from './navigation.ts';
-
 declare global {
   interface Document {
     /** true until a prerendered page is opened. */
@@ -14,7 +12,7 @@ declare global {
  */
 export const onEachView = (viewed: () => void): void => {
   let unseen = false;
-  const look = (): void => {
+  const check = (): void => {
     if (!unseen || document.prerendering || document.visibilityState === 'hidden') return;
     unseen = false;
     try {
@@ -25,14 +23,54 @@ export const onEachView = (viewed: () => void): void => {
   };
   const begin = (): void => {
     unseen = true;
-    look();
+    check();
   };
 
-  document.addEventListener('prerenderingchange', look);
-  document.addEventListener('visibilitychange', look);
+  document.addEventListener('prerenderingchange', check);
+  document.addEventListener('visibilitychange', check);
   addEventListener('pageshow', ({ persisted }) => {
     if (persisted) begin();
   });
   begin();
   onNavigation(begin);
+};
+
+/** The time between a `popstate` and the `hashchange` that shows its reason. */
+const HASH_CHANGE_MS = 50;
+
+/**
+ * Calls back when the page navigates without a load: a new history entry, or a step back or forward. Not when an
+ * entry is replaced, and not for a jump within the page (`#…`). It reads no URL to tell these apart.
+ */
+const onNavigation = (navigated: () => void): void => {
+  if (window.navigation) watchNavigation(window.navigation, navigated);
+  else watchHistory(navigated);
+};
+
+/** https://html.spec.whatwg.org/multipage/nav-history-apis.html#navigation-interface */
+const watchNavigation = (navigation: Navigation, navigated: () => void): void => {
+  let within = false;
+  navigation.addEventListener('navigate', ({ hashChange }) => {
+    within = hashChange;
+  });
+  navigation.addEventListener('currententrychange', ({ navigationType }) => {
+    if (!within && (navigationType === 'push' || navigationType === 'traverse')) navigated();
+  });
+};
+
+/** Browsers before 2026 show a `pushState` only by the call itself. */
+const watchHistory = (navigated: () => void): void => {
+  const { pushState } = history;
+  history.pushState = function (...entry) {
+    const result = pushState.apply(this, entry);
+    navigated();
+    return result;
+  };
+
+  let timer = 0;
+  addEventListener('popstate', ({ isTrusted }) => {
+    // Routers dispatch synthetic events after a pushState.
+    if (isTrusted) timer = setTimeout(navigated, HASH_CHANGE_MS);
+  });
+  addEventListener('hashchange', () => clearTimeout(timer));
 };

@@ -1,7 +1,7 @@
 import { type Argon2Parameters, argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { composed } from '../domain/kernel/text.ts';
-import { createGate } from './gate.ts';
+import { createSemaphore } from './semaphore.ts';
 
 const derive = promisify(argon2);
 
@@ -10,20 +10,8 @@ const COST = { memory: 19_456, passes: 2, parallelism: 1 } as const;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
 
-/** No caller waits for longer. */
-const PATIENCE_MS = 4_000;
-
-/**
- * Uses half of the four pool threads, so that files and DNS do not wait, and half of a core, so that a flood of logins leaves
- * the machine to others; the queue is two seconds at 30 ms each. Shared by all networks, because a caller with many addresses
- * could exceed each network's rate.
- */
-const gate = createGate({ room: 2, waiting: 32, patienceMs: PATIENCE_MS, rest: 3 });
-/**
- * For users who are logged in, and attempts from networks that the user has logged in from: few others can make one, so a flood does not
- * fill this queue.
- */
-const gateOfKnown = createGate({ room: 1, waiting: 32, patienceMs: PATIENCE_MS, rest: 3 });
+/** One hash at a time, about 30 ms each: a flood of logins takes one core and one of the four threads of Node's pool. */
+const hashing = createSemaphore({ limit: 1, maxWaiting: 64, maxWaitMs: 4_000 });
 
 /** A PHC string records the cost parameters, so that the cost can be raised later. */
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
@@ -42,7 +30,7 @@ const hashOf = async (password: string): Promise<string> => {
 };
 
 /** Hashes a password with argon2id (RFC 9106) to a PHC string. @throws WorkRefused under too much concurrent work */
-export const hashPassword = (password: string): Promise<string> => gateOfKnown.enter(() => hashOf(password));
+export const hashPassword = (password: string): Promise<string> => hashing.enter(() => hashOf(password));
 
 /** Hash of a random password. */
 let dummyHash: Promise<string> | null = null;
@@ -56,11 +44,10 @@ const dummy = (): Promise<string> => {
 
 /**
  * Checks a password against a hash. With `hash` null it takes equally long and returns false.
- * @param isKnown whether the user is logged in, or the attempt comes from a network that the user has logged in from
  * @throws WorkRefused under too much concurrent work
  */
-export const isPassword = (password: string, hash: string | null, isKnown = false): Promise<boolean> =>
-  (isKnown ? gateOfKnown : gate).enter(() => matches(password, hash));
+export const isPassword = (password: string, hash: string | null): Promise<boolean> =>
+  hashing.enter(() => matches(password, hash));
 
 const matches = async (password: string, hash: string | null): Promise<boolean> => {
   // For the first of all attempts too, whose time would show whether there is such a user.

@@ -1,8 +1,8 @@
 import { createPgDriverFactory } from '@slonik/pg-driver';
 import { createPool, type DatabasePool, type DriverFactory, type DriverTypeParser } from 'slonik';
-import { createGate } from './gate.ts';
 import { POOLED, withSettings } from './open-pool.ts';
 import { within } from './pause.ts';
+import { createSemaphore } from './semaphore.ts';
 
 const iso = (text: string): string =>
   new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00')).toISOString();
@@ -39,7 +39,7 @@ const limitedDriver: DriverFactory = async (configuration) => {
 
 /** Lets no query wait inside the pool, which may forget it for ever when PostgreSQL crashes, and with it a read model. */
 export const queueQueries = (db: DatabasePool): DatabasePool => {
-  const connections = createGate({ room: POOL_SIZE });
+  const connections = createSemaphore({ limit: POOL_SIZE });
   const queued =
     <Args extends unknown[], Result>(query: (...args: Args) => Promise<Result>) =>
     (...args: Args): Promise<Result> =>

@@ -1,7 +1,7 @@
 import { isHidden } from '../event-store/hidden.ts';
 import { type EventStore, type Position, type Revision, WrongExpectedRevision } from '../event-store/port.ts';
 import type { Clock } from '../platform/clock.ts';
-import { unhurried } from '../platform/unhurried.ts';
+import { throttled } from '../platform/throttled.ts';
 import type { ConsumerProgress } from './consumers.ts';
 
 /** A stream with expired events, as the read model knows it. */
@@ -36,7 +36,7 @@ export const retireStream = async (deps: RetireDeps, known: ExpiredStream): Prom
   // The read model knows of unexpired events, or the stream has grown past what the read model knows.
   const head = await store.head();
   // Hidden events too, which the store would pass over in one go: a browser tab may have left a million of them.
-  for await (const event of unhurried(store.readStream(stream, { includeExpired: true }))) {
+  for await (const event of throttled(store.readStream(stream, { includeExpired: true }))) {
     if (signal.aborted) return false;
     if (isHidden(event, clock.now())) continue;
     // Hidden events of the stream precede its first visible one in the log, too.

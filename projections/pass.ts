@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import type { Batch, Position, RecordedEvent } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
+import { coalesceNext } from '../platform/coalesce-next.ts';
 import type { Lease } from '../platform/leases.ts';
-import { shareNext } from '../platform/share-next.ts';
 import { inSpan, type SpanOf } from '../platform/spans.ts';
 import { type Checkpoint, clearStopped, type Step, savePassed } from './checkpoints.ts';
 import { commitOrIsolate } from './isolate.ts';
@@ -50,7 +50,7 @@ class Pass {
   #isOver = false;
   #urgentUntil = Number.NEGATIVE_INFINITY;
   /** One at a time: positions that are passed meanwhile share the next save. */
-  readonly #savePassed = shareNext(async () => {
+  readonly #savePassed = coalesceNext(async () => {
     const { pool, lease } = this.#options;
     const passed = this.#passed as Position;
     await savePassed(pool, lease, this.#stepsTo([], passed), passed);

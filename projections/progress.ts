@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
 import { notify } from '../platform/channels.ts';
+import { coalesceNext } from '../platform/coalesce-next.ts';
 import { createListener, type Listener } from '../platform/listener.ts';
-import { shareNext } from '../platform/share-next.ts';
 import { KnownPositions, positionsIn } from './known-positions.ts';
 
 /**
@@ -60,7 +60,7 @@ class ConsumerProgress implements Progress {
   readonly #known = new KnownPositions();
   readonly #waiters = new Set<Waiter>();
   readonly #hurried = new Map<() => void, readonly string[]>();
-  readonly #load = shareNext(() => this.#loadNow());
+  readonly #load = coalesceNext(() => this.#loadNow());
   #polling: NodeJS.Timeout | null = null;
   #isClosed = false;
   /** How often the connection was lost. */

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-deliveries.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { Route } from '../../http/contract/route.ts';
-import { createBriefCache } from '../../platform/brief-cache.ts';
 import { createListener } from '../../platform/listener.ts';
+import { shortCache } from '../../platform/loaders.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
 import { startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
@@ -66,7 +66,7 @@ export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Run
 export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<RunningWork> => {
   const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
-  const owners = createBriefCache((hostname) => findDomainOwner(pool, hostname));
+  const owners = shortCache((hostname) => findDomainOwner(pool, hostname), { max: 1_000 });
   const sender = createSender({
     policy: destinationPolicy(config),
     clock,

@@ -4,17 +4,16 @@ import { plainName } from '../../domain/domains/hostname.ts';
 import type { Route } from '../../http/contract/route.ts';
 import { createOwnHost } from '../../http/server/own-host.ts';
 import type { Config } from '../../platform/config.ts';
-import { createGates } from '../../platform/gate.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { OpsHandler } from '../../platform/ops-server.ts';
+import { createSemaphores } from '../../platform/semaphore.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { hasToken, proofToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
 import { createCertificateNames } from '../../queries/domains/directory.ts';
 import { hasAllDomains, readCheckedAt } from '../../queries/domains/domains.ts';
-import { domainReadRoutes } from '../../read-api/domains/domains.ts';
-import { tlsAllowedHandler } from '../../read-api/domains/tls-allowed.ts';
+import { domainReadRoutes, tlsAllowedHandler } from '../../read-api/domains/domains.ts';
 import { domainRoutes as changingRoutes } from '../../write-api/domains/domains.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
@@ -39,8 +38,8 @@ const PROOF_MS = 2_000;
 
 /** Each lookup has a socket, and a silent DNS server keeps it. */
 const PROOFS_OF_PARTNER = {
-  room: 4,
-  patienceMs: 4_000,
+  limit: 4,
+  maxWaitMs: 4_000,
 };
 
 const tokens =
@@ -58,7 +57,7 @@ export const domainRoutes = (context: ApiContext): Route[] => {
   const tokenOf = tokens(runtime);
   const newResolver = resolversOf(config);
   const serviceHost = serviceHostOf(publicUrl);
-  const proofs = createGates(PROOFS_OF_PARTNER);
+  const proofs = createSemaphores(PROOFS_OF_PARTNER);
   const commands = createDomainCommands({
     store,
     ownHosts: [serviceHost, ...config.PUBLIC_HOSTS],

@@ -1,5 +1,5 @@
 import type { Position } from '../../event-store/port.ts';
-import { shareNext } from '../../platform/share-next.ts';
+import { coalesceNext } from '../../platform/coalesce-next.ts';
 import type { WorkCapacity, WorkPurpose } from './submit-lookup.ts';
 
 export interface WorkCapacityOptions {
@@ -92,7 +92,7 @@ const createRoom = (
   let admittedSince = 0;
 
   // A count reads all that is outstanding, so callers share it. Each is admitted by its rank among the addresses of this process.
-  const count = shareNext(async () => {
+  const count = coalesceNext(async () => {
     const own = [...underWay.keys()];
     const others = await countOutstanding(own);
     known = { count: others + own.length, at: performance.now() };

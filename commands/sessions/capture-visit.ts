@@ -1,10 +1,25 @@
 import { LRUCache } from 'lru-cache';
 import { parse, v5 as uuidOf } from 'uuid';
-import { type SessionEvent, sessionEvents } from '../../domain/sessions/events.ts';
-import { hasVisitsAhead, type Tab, tabDecider, tabStream, type Visit } from '../../domain/sessions/tab.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import { utcDay } from '../../domain/kernel/time.ts';
+import {
+  type CustomParameters,
+  type SessionEvent,
+  type SessionSecrets,
+  sessionEvents,
+} from '../../domain/sessions/events.ts';
+import {
+  hasVisitsAhead,
+  REMEMBERED,
+  type Tab,
+  tabDecider,
+  tabStream,
+  type Visit,
+} from '../../domain/sessions/tab.ts';
 import {
   type EventStore,
   OutcomeUnknown,
+  type Revision,
   StoreBusy,
   StreamExpired,
   WrongExpectedRevision,
@@ -13,18 +28,39 @@ import { conflictRetries } from '../conflicts.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import { createKeyedMutex } from '../keyed-mutex.ts';
 import { createLinger, LINGER } from '../linger.ts';
+import { newId } from '../new-id.ts';
 import type { QueueReservation } from '../queue-reservation.ts';
 import { reportingAhead } from '../reporting-ahead.ts';
-import { type KnownTab, readTab } from './read-tab.ts';
-import { type CapturedVisit, commandOf, type VisitCommand, type VisitorKeys } from './visit-command.ts';
+
+/** A visit as it reached the service. */
+export interface CapturedVisit {
+  readonly tracker_id: string;
+  readonly partner_id: string;
+  /** Token of the browser tab, lower case. */
+  readonly token: string;
+  readonly visit_id: string;
+  /** Canonical address, public or not. */
+  readonly ip: string;
+  readonly visitor_country: string | null;
+  readonly custom: CustomParameters;
+}
 
 /** `retry`: a repeated visit, nothing was written. `full`: a new session is refused, because a delivery queue is full. */
-export type Captured = 'session' | 'visit' | 'retry' | 'full';
+export type CaptureOutcome = 'session' | 'visit' | 'retry' | 'full';
+
+/** Daily keys that seal personal data of sessions. */
+export interface VisitorKeys {
+  of(day: string): Promise<VisitorKey | null>;
+}
+
+interface VisitorKey {
+  digest(text: string): string;
+  seal(plain: Buffer, about: string): Buffer;
+}
 
 /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the session must not begin. */
 export type ReserveQueue = (
   session: Pick<SessionEvent['data'], 'session_id' | 'tracker_id' | 'partner_id'>,
-  ip: string,
 ) => Promise<QueueReservation | null>;
 
 /**
@@ -35,7 +71,15 @@ export type CaptureVisit = (
   visit: CapturedVisit,
   context: CommandContext,
   admitted?: () => void,
-) => Promise<Captured>;
+) => Promise<CaptureOutcome>;
+
+/** A tab as this process knows it. */
+interface KnownTab {
+  readonly generation: number;
+  readonly state: Tab;
+  /** null: the stream does not exist, as far as is known. */
+  readonly revision: Revision | null;
+}
 
 /** Namespace of tab ids, which derive from tracker and token. */
 const TABS = parse('b7c1b8f2-6d0e-5b5c-8f5d-2f1f6a1f0c3e');
@@ -47,144 +91,131 @@ const MAX_CAPTURE_MS = 4_500;
 
 const UNKNOWN: KnownTab = { generation: 0, state: tabDecider.initial, revision: null };
 
+const sizeOf = ({ state }: KnownTab): number => TAB_SIZE + state.sessions.length + state.visits.length;
+
 /**
  * Creates the command. Most visits are a tab's first or follow one in this process, so it decides on the cached state, or
  * on an empty one; the append at that exact revision detects stale state. Only after a conflict it reads the stream's end.
  */
-export const createVisitCapture = (
+export function createVisitCapture(
   store: EventStore,
   keys: VisitorKeys,
   reserveQueue: ReserveQueue,
-): CaptureVisit => {
-  const capturer = new VisitCapturer(store, keys, reserveQueue);
-  return (visit, context, admitted) => capturer.capture(visit, context, admitted);
-};
+): CaptureVisit {
+  const knownTabs = new LRUCache<string, KnownTab>({ maxSize: CACHE_SIZE, sizeCalculation: sizeOf });
+  const oneAtATime = createKeyedMutex();
+  const linger = createLinger(LINGER);
 
-const sizeOf = ({ state }: KnownTab): number => TAB_SIZE + state.sessions.length + state.visits.length;
-
-/** One visit on its way into its tab's stream. */
-interface Capturing {
-  readonly tabId: string;
-  readonly ip: string;
-  readonly context: CommandContext;
-  readonly command: VisitCommand;
-  readonly admitted: () => void;
-  /** Returns whether the caller still waits. */
-  readonly isWanted: () => boolean;
-  readonly afterConflict: (error: unknown) => Promise<void>;
-  /** The state of the tab that the visit is decided on. */
-  current: KnownTab;
-  hasReadStream: boolean;
-  hadConflict: boolean;
-}
-
-class VisitCapturer {
-  readonly #store: EventStore;
-  readonly #keys: VisitorKeys;
-  readonly #reserveQueue: ReserveQueue;
-  readonly #known = new LRUCache<string, KnownTab>({ maxSize: CACHE_SIZE, sizeCalculation: sizeOf });
-  readonly #oneAtATime = createKeyedMutex();
-  readonly #linger = createLinger(LINGER);
-
-  constructor(store: EventStore, keys: VisitorKeys, reserveQueue: ReserveQueue) {
-    this.#store = store;
-    this.#keys = keys;
-    this.#reserveQueue = reserveQueue;
-  }
-
-  async capture(
+  async function captureVisit(
     visit: CapturedVisit,
     context: CommandContext,
     admitted: () => void = () => undefined,
-  ): Promise<Captured> {
-    await this.#linger();
+  ): Promise<CaptureOutcome> {
+    await linger();
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + MAX_CAPTURE_MS;
     const isWanted = (): boolean => performance.now() < deadline;
-    return this.#oneAtATime(tabId, async () => {
+    return oneAtATime(tabId, async () => {
       if (!isWanted()) throw new StoreBusy(`earlier visits of tab ${tabId} took too long`);
-      const command = await commandOf(this.#keys, visit, context.at);
-      const capturing: Capturing = {
-        tabId,
-        ip: visit.ip,
-        context,
-        command,
-        admitted,
-        isWanted,
-        afterConflict: conflictRetries(),
-        current: this.#known.get(tabId) ?? UNKNOWN,
-        hasReadStream: false,
-        hadConflict: false,
-      };
+      const commandOn = await createVisitCommand(keys, visit, context.at);
+      const afterConflict = conflictRetries();
+      let tab = knownTabs.get(tabId) ?? UNKNOWN;
+      let hasReadStream = false;
+      let hadConflict = false;
+      const readStream = (): Promise<KnownTab> => readTab(store, tabId, tab.generation, context.at);
       for (;;) {
-        const captured = await this.#tryOnce(capturing);
-        if (captured !== null) return captured;
+        const events = decided(await commandOn(tab.state), tab.state);
+        const [event] = events;
+        if (event === undefined) {
+          knownTabs.set(tabId, tab);
+          admitted();
+          return 'retry';
+        }
+        const begins = event.type === 'sessions.SessionCreated.v1';
+        const queueReservation = begins ? await reserveQueue(event.data) : null;
+        if (begins && queueReservation === null) {
+          if (hasReadStream) return 'full';
+          // The cached state may lack the session that the visit belongs to.
+          hasReadStream = true;
+          tab = await readStream();
+          continue;
+        }
+        admitted();
+        try {
+          const { generation, state } = tab;
+          const { revision } = await appendSafely(
+            store,
+            tabStream(tabId, generation),
+            tab.revision ?? 'no_stream',
+            toNewEvents(sessionEvents, events, { ...context, expiresAt: event.data.expires_at }),
+            isWanted,
+          );
+          knownTabs.set(tabId, { generation, state: events.reduce(tabDecider.evolve, state), revision });
+          queueReservation?.confirm();
+          return begins ? 'session' : 'visit';
+        } catch (error) {
+          // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
+          if (!(error instanceof OutcomeUnknown)) queueReservation?.release();
+          knownTabs.delete(tabId);
+          if (!isWanted()) throw error;
+          if (error instanceof StreamExpired) {
+            tab = { ...UNKNOWN, generation: tab.generation + 1 };
+            continue;
+          }
+          // The first conflict only reveals that the tab has a stream, so it needs no pause.
+          if (hadConflict || !(error instanceof WrongExpectedRevision)) await afterConflict(error);
+          hadConflict = true;
+          tab = await readStream();
+        }
       }
     });
   }
 
-  /** Decides on the current state and appends; null: the state was not current, and has been read again. */
-  async #tryOnce(capturing: Capturing): Promise<Captured | null> {
-    const { tabId, ip, current, command, admitted, context } = capturing;
-    const events = decided(await command(current.state), current.state);
-    const [event] = events;
-    if (event === undefined) {
-      this.#known.set(tabId, current);
-      admitted();
-      return 'retry';
-    }
-    const begins = event.type === 'sessions.SessionCreated.v1';
-    const queueReservation = begins ? await this.#reserveQueue(event.data, ip) : null;
-    if (begins && queueReservation === null) {
-      if (capturing.hasReadStream) return 'full';
-      // The cached state may lack the session that the visit belongs to.
-      capturing.hasReadStream = true;
-      capturing.current = await readTab(this.#store, tabId, current.generation, context.at);
-      return null;
-    }
-    admitted();
-    try {
-      await this.#append(capturing, events, event.data.expires_at);
-    } catch (error) {
-      // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
-      if (!(error instanceof OutcomeUnknown)) queueReservation?.release();
-      await this.#readAgain(capturing, error);
-      return null;
-    }
-    queueReservation?.confirm();
-    return begins ? 'session' : 'visit';
-  }
+  return captureVisit;
+}
 
-  async #append(
-    { tabId, context, current, isWanted }: Capturing,
-    events: readonly SessionEvent[],
-    expiresAt: string,
-  ): Promise<void> {
-    const { generation, state } = current;
-    const { revision } = await appendSafely(
-      this.#store,
-      tabStream(tabId, generation),
-      current.revision ?? 'no_stream',
-      toNewEvents(sessionEvents, events, { ...context, expiresAt }),
-      isWanted,
-    );
-    this.#known.set(tabId, { generation, state: events.reduce(tabDecider.evolve, state), revision });
-  }
-
-  /** Reads the tab again after a refused append. @throws the error, unless it is a conflict that may be retried */
-  async #readAgain(capturing: Capturing, error: unknown): Promise<void> {
-    const { tabId, context, current, hadConflict, isWanted, afterConflict } = capturing;
-    this.#known.delete(tabId);
-    if (!isWanted()) throw error;
-    if (error instanceof StreamExpired) {
-      capturing.current = { ...UNKNOWN, generation: current.generation + 1 };
-      return;
+/**
+ * Returns what makes the command for each state of the tab that is tried. The id and seal of a session that may begin are made once.
+ * @param at milliseconds
+ */
+async function createVisitCommand(
+  keys: VisitorKeys,
+  { ip, custom, token: _, ...visit }: CapturedVisit,
+  at: number,
+): Promise<(state: Tab) => Promise<Visit>> {
+  const today = utcDay(at);
+  const key = await keys.of(today);
+  if (key === null) throw new TypeError(`the key of ${today} has been destroyed`);
+  const session_id = newId();
+  const secrets: SessionSecrets = { ip, custom: { ...custom } };
+  const sealed = key.seal(Buffer.from(JSON.stringify(secrets)), session_id).toString('base64');
+  const visitors = new Map([[today, key.digest(ip)]]);
+  return async ({ sessions }) => {
+    for (const { first_seen_at } of sessions) {
+      const day = first_seen_at.slice(0, 10);
+      if (visitors.has(day)) continue;
+      const earlier = await keys.of(day);
+      if (earlier !== null) visitors.set(day, earlier.digest(ip));
     }
-    // The first conflict only reveals that the tab has a stream, so it needs no pause.
-    if (hadConflict || !(error instanceof WrongExpectedRevision)) await afterConflict(error);
-    capturing.hadConflict = true;
-    capturing.current = await readTab(this.#store, tabId, current.generation, context.at);
-  }
+    return { ...visit, type: 'Visit', at, visitors, session: { session_id, sealed } };
+  };
+}
+
+/**
+ * Reads the end of a tab's stream. It reads hidden events too and leaves out those of expired sessions: skipping the hidden
+ * visits of one session could mean reading millions. An event that caused a conflict but cannot be read is not replicated yet
+ * and may hold the session of the visit; so the result stays behind it, and the next append conflicts again.
+ * @param at milliseconds
+ */
+async function readTab(store: EventStore, tabId: string, generation: number, at: number): Promise<KnownTab> {
+  const read = { direction: 'backwards', limit: REMEMBERED, includeExpired: true } as const;
+  const back = await Array.fromAsync(store.readStream(tabStream(tabId, generation), read));
+  const state = back.reduceRight((folded, stored) => {
+    const event = readEvent(sessionEvents, stored);
+    const isLive = event !== null && Date.parse(event.data.expires_at) > at;
+    return isLive ? tabDecider.evolve(folded, event) : folded;
+  }, tabDecider.initial);
+  return { generation, state, revision: back[0]?.revision ?? null };
 }
 
 const reportedTab = reportingAhead(tabDecider, 'session', (state, visit: Visit) =>

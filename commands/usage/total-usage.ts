@@ -1,7 +1,7 @@
 import { type UsageEvent, usageEvents } from '../../domain/usage/events.ts';
 import { type UsageCommand, type UsageTotals, usageTotalsDecider } from '../../domain/usage/totals.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { unhurried } from '../../platform/unhurried.ts';
+import { throttled } from '../../platform/throttled.ts';
 import { conflictRetries } from '../conflicts.ts';
 import {
   type Aggregate,
@@ -29,7 +29,7 @@ export const totalUsage = async (
 ): Promise<void> => {
   const afterConflict = conflictRetries();
   let known: Loaded<UsageTotals> = { state: usageTotalsDecider.initial, revision: null };
-  for await (const stored of unhurried(store.readStream(stream))) {
+  for await (const stored of throttled(store.readStream(stream))) {
     known = evolveStored(aggregate, known, stored);
   }
   for (;;) {

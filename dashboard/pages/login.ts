@@ -1,6 +1,6 @@
 import { parametersOf } from '../../http/contract/parameters.ts';
 import type { ApiRequest, Reply } from '../../http/contract/route.ts';
-import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
+import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { alert, field } from '../components.ts';
 import { flashMessage } from '../flash-message.ts';
 import { html } from '../html.ts';
@@ -8,10 +8,13 @@ import { showBare } from '../layout.ts';
 import { formOf, LONGEST_NEXT, type OpenRoute, type PageRoute } from '../routes.ts';
 
 export interface LoginDeps {
-  /** Seconds until this name or this visitor may try again; null: now. */
-  readonly tooMany: (name: string, request: ApiRequest) => Promise<number | null>;
-  /** Begins a login. @returns its token; null when name and password do not match a user */
-  readonly logIn: (name: string, password: string, request: ApiRequest) => Promise<string | null>;
+  /** Begins a login. @returns its token and the device's; or the seconds until this name or visitor may try again */
+  readonly logIn: (
+    attempt: { readonly name: string; readonly password: string; readonly device: string | null },
+    request: ApiRequest,
+  ) => Promise<
+    { readonly token: string; readonly device: string } | { readonly retryAfter: number } | 'wrong'
+  >;
   readonly logOut: (token: string) => Promise<void>;
 }
 
@@ -66,21 +69,22 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
 /** A longer name is no user's, however it is composed: it is cut, because a form's whole takes milliseconds to hash and to show. */
 const LONGEST_NAME = 801;
 
-const logIn = async ({ tooMany, logIn }: LoginDeps, request: ApiRequest): Promise<Reply> => {
+const logIn = async ({ logIn }: LoginDeps, request: ApiRequest): Promise<Reply> => {
   const form = formOf(request);
   const name = (form.get('name') ?? '').slice(0, LONGEST_NAME).toWellFormed();
   const next = ownPath(form.get('next'));
-  const wait = await tooMany(name, request);
-  if (wait !== null) {
-    const message = `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`;
-    return loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429, retryAfter: wait });
-  }
-  const token = await logIn(name, form.get('password') ?? '', request);
-  if (token === null) {
+  const device = deviceIn(request.header('cookie'));
+  const outcome = await logIn({ name, password: form.get('password') ?? '', device }, request);
+  if (outcome === 'wrong') {
     const message = 'User name or password are wrong.';
     return loginPage({ next, name, error: { message, code: 'login_refused' }, status: 401 });
   }
-  return redirectAfterPost(next, undefined, loginCookie(token));
+  if ('retryAfter' in outcome) {
+    const { retryAfter } = outcome;
+    const message = `Too many attempts. Wait ${Math.ceil(retryAfter / 60)} min, then try again.`;
+    return loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429, retryAfter });
+  }
+  return redirectAfterPost(next, undefined, loginAndDeviceCookies(outcome.token, outcome.device));
 };
 
 /** Returns the path of a dashboard page, and the start page for any other target of a link. */

@@ -28,19 +28,23 @@ export interface Visit {
   readonly tracker_id: string;
   readonly partner_id: string;
   readonly visitor_country: string | null;
-  /** Returns the visitor's address digested under the key of a UTC day; null if that key is destroyed. */
-  visitorOn(day: string): string | null;
-  /** Makes the session that this visit may begin. */
-  begin(): { readonly session_id: string; readonly sealed: string };
+  /**
+   * The visitor's address digested under the key of each UTC day on which a session of the tab, or this visit, began. A day whose
+   * key is destroyed is missing.
+   */
+  readonly visitors: ReadonlyMap<string, string>;
+  /** The session that this visit begins unless it continues one. */
+  readonly session: { readonly session_id: string; readonly sealed: string };
+  /** Milliseconds. */
   readonly at: number;
 }
 
 /** Number of a tab's last events that are read and remembered. */
 export const REMEMBERED = 64;
 /** A token that was not seen for this long starts a new session. */
-const RENEWED_AFTER = 30 * MINUTE;
+const RENEWED_AFTER_MS = 30 * MINUTE;
 /** Session and receipt access. */
-const LIVES = 30 * DAY;
+const ACCESS_MS = 30 * DAY;
 
 /** Returns whether visits of the tab, from a fast clock, lie ahead of `at` (milliseconds). */
 export const hasVisitsAhead = ({ sessions }: Tab, at: number): boolean =>
@@ -51,16 +55,16 @@ const continued = ({ sessions }: Tab, visit: Visit): KnownSession | undefined =>
   sessions.findLast(
     (session) =>
       session.visitor_country === visit.visitor_country &&
-      visit.at - notAhead(session.last_seen_at, visit.at) <= RENEWED_AFTER &&
+      visit.at - notAhead(session.last_seen_at, visit.at) <= RENEWED_AFTER_MS &&
       visit.at < Date.parse(session.expires_at) &&
-      session.visitor === visit.visitorOn(session.first_seen_at.slice(0, 10)),
+      session.visitor === visit.visitors.get(session.first_seen_at.slice(0, 10)),
   );
 
 const begun = (visit: Visit): SessionEvent => {
   const { visit_id, tracker_id, partner_id, visitor_country, at } = visit;
-  const { session_id, sealed } = visit.begin();
-  const visitor = visit.visitorOn(utcDay(at));
-  if (visitor === null) throw new TypeError('a visit of a day whose key is gone');
+  const { session_id, sealed } = visit.session;
+  const visitor = visit.visitors.get(utcDay(at));
+  if (visitor === undefined) throw new TypeError('a visit of a day whose key is gone');
   return {
     type: 'sessions.SessionCreated.v1',
     data: {
@@ -71,7 +75,7 @@ const begun = (visit: Visit): SessionEvent => {
       visitor,
       visitor_country,
       first_seen_at: isoTime(at),
-      expires_at: isoTime(at + LIVES),
+      expires_at: isoTime(at + ACCESS_MS),
       sealed,
     },
   };

@@ -48,12 +48,6 @@ export const originsMatching = (page: string): readonly Origin[] => {
   return [page, ...labels.slice(1, -1).map((_, index) => `${WILDCARD}${labels.slice(index + 1).join('.')}`)];
 };
 
-/** More than the host names of pages that exist have: each ending may be that of a tracker's wildcard. */
-const MANY_LABELS = 10;
-
-/** Returns whether an origin has so many labels that its `originsMatching` cost more than those of a page that exists. */
-export const hasManyLabels = (page: string): boolean => page.split('.', MANY_LABELS + 1).length > MANY_LABELS;
-
 const isHost = (host: string): boolean => isIp(host) || isName(host);
 
 const isIp = (host: string): boolean => parseAddress(host.replace(/^\[(.*)\]$/, '$1')) !== null;

@@ -1,6 +1,6 @@
 import { type AppendResult, type EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
-import { createGate, type Gate } from '../../platform/gate.ts';
 import { endsWithin, pause, within } from '../../platform/pause.ts';
+import { createSemaphore, type Semaphore } from '../../platform/semaphore.ts';
 import { serialiseAppend } from '../append-check.ts';
 import {
   type Appended,
@@ -38,9 +38,9 @@ const CLOSE_MS = 2_000;
  * @param deadlineMs milliseconds after which an unanswered append counts as an unknown outcome
  */
 export const createAppender = (client: EventStoreDBClient, deadlineMs: number): Appender => {
-  const gate: Gate = createGate({
-    room: MAX_CONCURRENT_APPENDS,
-    patienceMs: MAX_WAIT_MS,
+  const gate: Semaphore = createSemaphore({
+    limit: MAX_CONCURRENT_APPENDS,
+    maxWaitMs: MAX_WAIT_MS,
     refusal: (why) => new StoreBusy(why),
   });
   let closed = false;

@@ -9,8 +9,8 @@ import {
   StreamDeletedError,
   StreamNotFoundError,
 } from '@eventstore/db-client';
-import { createGate } from '../../platform/gate.ts';
 import { pause, within } from '../../platform/pause.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
 import { isHidden } from '../hidden.ts';
 import {
   type EventStore,
@@ -121,9 +121,9 @@ const eventsIn = (page: PageOfEvents): readonly ClientEvent[] => (page === DELET
 
 /** Creates the function that reads one page, with retries, among a limited number of reads. */
 const createPageReader = (deadlineMs: number, closing: AbortSignal) => {
-  const gate = createGate({
-    room: MAX_CONCURRENT_READS,
-    patienceMs: MAX_WAIT_MS,
+  const gate = createSemaphore({
+    limit: MAX_CONCURRENT_READS,
+    maxWaitMs: MAX_WAIT_MS,
     refusal: (why) => new StoreBusy(why),
   });
 

@@ -55,7 +55,7 @@ export interface Reply {
   readonly status: number;
   readonly body: string | Buffer | null;
   /** Names in lower case. `content-type` defaults to JSON, `cache-control` to `no-store` under /v1. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
   /** The code of an error answer, for counting and logs. */
   readonly code?: string;
 }

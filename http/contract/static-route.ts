@@ -59,7 +59,7 @@ function takesGzip(request: ApiRequest): boolean {
 function unlessKnown(request: ApiRequest, answer: Reply): Reply {
   const known = request.header('if-none-match');
   const etag = answer.headers?.etag;
-  if (known === undefined || etag === undefined || !matches(known, etag)) return answer;
+  if (known === undefined || etag === undefined || !matches(known, String(etag))) return answer;
   const { 'content-type': _type, 'content-encoding': _encoding, ...kept } = answer.headers ?? {};
   return { status: 304, body: null, headers: kept };
 }

@@ -5,14 +5,6 @@ import type { ApiRequest } from '../contract/route.ts';
 
 type Address = ReturnType<typeof parseAddress>;
 
-/** Where a caller is. */
-export interface CallerNetworks {
-  /** Its IPv4 address or IPv6 /64. */
-  readonly address: string;
-  /** The IPv4 /24 or IPv6 /48 around it, of which one caller may have every address. */
-  readonly network: string;
-}
-
 /** What a peer without an address counts as: a socket that is gone by now. Not public. */
 const UNKNOWN_ADDRESS = '::';
 
@@ -97,22 +89,7 @@ const parseEntry = (entry: string): Address => {
 /** Returns the network that counts as one visitor: an IPv4 address, or an IPv6 /64, because a host has 2^64 addresses. */
 export const networkOf = (address: string): string => {
   const parsed = ipaddr.parse(address);
-  return parsed.kind() === 'ipv4' ? address : prefixOf(parsed as ipaddr.IPv6, 4);
-};
-
-/** Returns the block of the first `count` of the eight parts of an address. */
-const prefixOf = ({ parts }: ipaddr.IPv6, count: number): string =>
-  `${parts
-    .slice(0, count)
-    .map((part) => part.toString(16))
-    .join(':')}::/${16 * count}`;
-
-/** Returns the caller at a canonical address. */
-export const callerOfAddress = (address: string): CallerNetworks => {
-  const parsed = ipaddr.parse(address);
-  const network =
-    parsed.kind() === 'ipv4'
-      ? `${address.slice(0, address.lastIndexOf('.'))}.0/24`
-      : prefixOf(parsed as ipaddr.IPv6, 3);
-  return { address: networkOf(address), network };
+  if (parsed.kind() === 'ipv4') return address;
+  const parts = (parsed as ipaddr.IPv6).parts.slice(0, 4).map((part) => part.toString(16));
+  return `${parts.join(':')}::/64`;
 };

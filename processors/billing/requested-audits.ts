@@ -1,10 +1,10 @@
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { iso } from '../../platform/clock.ts';
-import { createGate } from '../../platform/gate.ts';
 import type { Logger } from '../../platform/log.ts';
 import { endsWithin } from '../../platform/pause.ts';
-import { unhurried } from '../../platform/unhurried.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
+import { throttled } from '../../platform/throttled.ts';
 import { type AuditDeps, type AuditOptions, auditBilling, type BillingAudit } from './audit.ts';
 
 /** An audit of a small ledger ends within this time; otherwise the page shows it as running. */
@@ -41,11 +41,11 @@ type Deps = AuditDeps & { readonly log: Logger };
 export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS): RequestedAudits => {
   const { pool, log } = deps;
   const { store } = deps;
-  const readStream: EventStore['readStream'] = (...read) => unhurried(store.readStream(...read));
+  const readStream: EventStore['readStream'] = (...read) => throttled(store.readStream(...read));
   // Batch by batch: one has up to thousands of events.
-  const follow: EventStore['follow'] = (options) => unhurried(store.follow(options), 1);
+  const follow: EventStore['follow'] = (options) => throttled(store.follow(options), 1);
   const paced = { ...deps, store: { ...store, readStream, follow } };
-  const oneAtATime = createGate({ room: 1 });
+  const oneAtATime = createSemaphore({ limit: 1 });
   const running = new Map<string, Promise<void>>();
 
   return {

@@ -4,10 +4,10 @@
  * (decisions, What the product defends); `isHeldBack` says beforehand that a call would be.
  */
 import type { Logger } from 'pino';
-import { createGate } from '../../platform/gate.ts';
 import { pause } from '../../platform/pause.ts';
 import type { ProviderLimits } from '../../platform/provider-settings.ts';
 import type { Verdict } from '../../platform/rate-limit.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
 import { NotAsked, type Provider, Unavailable } from './provider.ts';
 
 export interface Guard {
@@ -116,7 +116,7 @@ export function createBreaker({ failures, openMs, now, onChange }: BreakerOption
 function createRate(name: string, { requestsPerSecond, maxWaitMs }: GuardedOptions, guard: Guard) {
   let usedUpUntil = 0;
   const refusal = (): NotAsked => new NotAsked('not asked: its rate is used up');
-  const queue = createGate({ room: 1, patienceMs: maxWaitMs, refusal });
+  const queue = createSemaphore({ limit: 1, maxWaitMs, refusal });
 
   async function waitFirst(perSecond: number, until: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {

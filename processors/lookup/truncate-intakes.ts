@@ -6,7 +6,7 @@ import { DAY } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS, intakeStream } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { unhurried } from '../../platform/unhurried.ts';
+import { throttled } from '../../platform/throttled.ts';
 import { eachAlone } from '../each-alone.ts';
 
 export interface TruncateIntakesOptions {
@@ -23,7 +23,7 @@ export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOpt
   await eachAlone(rows, async ({ partner_id }) => {
     const stream = intakeStream(partner_id);
     let snapshot: number | null = null;
-    for await (const event of unhurried(store.readStream(stream))) {
+    for await (const event of throttled(store.readStream(stream))) {
       const at = Date.parse(event.metadata.at);
       // A timestamp from a fast clock says nothing about the event's age; the events after it do.
       if (isAhead(at, now)) continue;

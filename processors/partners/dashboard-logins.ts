@@ -1,93 +1,141 @@
+/**
+ * Logs users into the dashboard by name and password, and limits the wrong passwords. A successful login gives the browser a signed
+ * device cookie. An attempt that shows the cookie of its user spends a rate of its own, so that nobody else can lock that device out.
+ */
+import { randomUUID, timingSafeEqual } from 'node:crypto';
 import type pg from 'pg';
 import type { CommandContext } from '../../commands/handle.ts';
 import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
+import { MINUTE } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createGate, createGates } from '../../platform/gate.ts';
 import { hashPassword, isPassword } from '../../platform/passwords.ts';
 import { type RateLimiter, retrySeconds } from '../../platform/rate-limit.ts';
-import { createLoginNetworks } from './login-networks.ts';
-import { LOGIN_RATES, LOGIN_WINDOW, type Logins, passwordOf, replacePassword } from './logins.ts';
+import { type Logins, passwordOf, replacePassword } from './logins.ts';
 
-/**
- * Login attempts per window: per wider network, beside the networks that users have logged in from, per network, per user and network,
- * per user from networks that are new to the user.
- */
-const ATTEMPTS_PER_WIDER_NETWORK = 1_000;
-const ATTEMPTS_PER_NETWORK = 100;
-const ATTEMPTS_PER_USER_AND_NETWORK = 10;
-const ATTEMPTS_PER_USER = 50;
+/** Wrong passwords per window. */
+const WINDOW_MS = 15 * MINUTE;
+const WRONG_PER_NETWORK = 100;
+const WRONG_PER_USER_AND_NETWORK = 10;
+const WRONG_PER_USER = 1_000;
+const WRONG_PER_DEVICE = 10;
 
-/** Attempts from networks that are new to their users that spend rates, which stand in one queue with those of all calls. */
-const ATTEMPTS_AT_ONCE = { room: 8, waiting: 64, patienceMs: 2_000 };
+export interface LoginAttempt {
+  readonly name: string;
+  readonly password: string;
+  /** Keyed digest of the visitor's network, because rate names are stored. */
+  readonly network: string;
+  /** The device cookie; null: none was sent. */
+  readonly device: string | null;
+}
 
-/** Password checks of a wider network: a quarter of the queue of all. Others wait here, where they leave it to other networks. */
-const CHECKS_OF_NETWORK = { room: 8, waiting: 32 };
-/** The same of a user who is logged in, or from networks that the user has logged in from, of which it may have many. */
-const CHECKS_OF_USER = { room: 2, waiting: 8 };
+export type LoginOutcome =
+  | { readonly token: string; readonly device: string }
+  /** Too many wrong passwords: seconds until the next attempt is allowed. */
+  | { readonly retryAfter: number }
+  | 'wrong';
 
-/** Keyed digests of a visitor's network, and of the IPv4 /24 or IPv6 /48 around it. */
-export interface LoginNetworks {
-  readonly own: string;
-  readonly wider: string;
+export interface DashboardLogins {
+  /** Begins a login. @throws WorkRefused while too many passwords are checked */
+  logIn(attempt: LoginAttempt): Promise<LoginOutcome>;
+  /** Counts a try of the current password by a user who is logged in. @returns seconds to wait; null: this one is allowed */
+  admitPasswordChange(userId: string): Promise<number | null>;
+  /** Ends every login of the user and begins one. @returns its token; null if `current` is not the password */
+  changePassword(
+    userId: string,
+    current: string,
+    password: string,
+    context: CommandContext,
+  ): Promise<string | null>;
 }
 
 export interface DashboardLoginDeps {
   readonly pool: pg.Pool;
   readonly store: EventStore;
   readonly clock: Clock;
-  readonly limiter: RateLimiter;
+  readonly limiter: Pick<RateLimiter, 'admit' | 'giveBack'>;
   readonly logins: Logins;
+  /** Returns a keyed digest. */
+  readonly digest: (text: string) => string;
 }
 
-/** Logs users into the dashboard by name and password. A network is a keyed digest, because rate names are stored. */
-export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: DashboardLoginDeps) => {
-  const networks = createLoginNetworks({ pool, clock });
-  const checks = createGates(CHECKS_OF_NETWORK);
-  const attempts = createGate(ATTEMPTS_AT_ONCE);
-  const checksFromKnown = createGates(CHECKS_OF_USER);
+type Rate = readonly [name: string, ceiling: number, windowMs: number];
+
+const rate = (name: string, ceiling: number): Rate => [`login ${name}`, ceiling, WINDOW_MS];
+
+export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins {
+  const { pool, store, clock, limiter, logins } = deps;
+
+  /** Takes one of each rate, or of none. @returns seconds to wait; null: taken */
+  async function take(rates: readonly Rate[]): Promise<number | null> {
+    for (const [nth, one] of rates.entries()) {
+      const verdict = await limiter.admit(...one);
+      if (verdict === null) continue;
+      await giveBack(rates.slice(0, nth));
+      return retrySeconds(verdict);
+    }
+    return null;
+  }
+
+  async function giveBack(rates: readonly Rate[]): Promise<void> {
+    for (const one of rates) await limiter.giveBack(...one);
+  }
+
+  /** Signed for one user. */
+  const deviceOf = (userId: string, id: string): string =>
+    `${id}.${deps.digest(`device ${id} of ${userId}`)}`;
+
+  /** Returns the id in a device cookie of this user; null: it is not one. */
+  function deviceId(userId: string, cookie: string | null): string | null {
+    const [id = ''] = (cookie ?? '').split('.', 1);
+    const [given, expected] = [cookie ?? '', deviceOf(userId, id)].map((text) => Buffer.from(text)) as [
+      Buffer,
+      Buffer,
+    ];
+    return given.length === expected.length && timingSafeEqual(given, expected) ? id : null;
+  }
+
+  function ratesOf(userId: string, network: string, device: string | null): Rate[] {
+    if (device !== null) return [rate(`device ${device}`, WRONG_PER_DEVICE)];
+    return [
+      rate(`from ${network}`, WRONG_PER_NETWORK),
+      rate(`${userId} ${network}`, WRONG_PER_USER_AND_NETWORK),
+      rate(userId, WRONG_PER_USER),
+    ];
+  }
+
+  const changesOf = (userId: string): Rate => rate(`change of ${userId}`, WRONG_PER_DEVICE);
+
+  /** Gives the rates back unless the password was checked and wrong. */
+  async function checked(rates: readonly Rate[], check: () => Promise<boolean>): Promise<boolean> {
+    let isWrong = false;
+    try {
+      const isRight = await check();
+      isWrong = !isRight;
+      return isRight;
+    } finally {
+      if (!isWrong) await giveBack(rates);
+    }
+  }
+
   return {
-    /**
-     * Counts an attempt. Checks the networks first, which bounds the rate names that one network writes, and one visitor with a
-     * /48, whose counts are kept for half an hour.
-     * @returns seconds until the next attempt is allowed; null: this one is
-     * @throws WorkRefused where too many attempts are made at once
-     */
-    admit: async (userId: string, { own, wider }: LoginNetworks): Promise<number | null> => {
-      const isKnown = await networks.isKnown(userId, own);
-      const spend = async (): Promise<number | null> => {
-        for (const [name, ceiling] of ratesOf(userId, { own, wider }, isKnown)) {
-          const verdict = await limiter.admit(`${LOGIN_RATES}${name}`, ceiling, LOGIN_WINDOW);
-          if (verdict !== null) return retrySeconds(verdict);
-        }
-        return null;
-      };
-      return isKnown ? spend() : checks.enter(wider, () => attempts.enter(spend));
-    },
-
-    /** Begins a login. @returns its token; null if name and password match no user */
-    logIn: async (name: string, password: string, { own, wider }: LoginNetworks): Promise<string | null> => {
+    logIn: async ({ name, password, network, device }) => {
       const userId = userIdOf(name);
-      const known = await passwordOf(pool, userId);
-      const isKnown = await networks.isKnown(userId, own);
-      const isRight = isKnown
-        ? await checksFromKnown.enter(userId, () => isPassword(password, known, true))
-        : await checks.enter(wider, () => isPassword(password, known));
-      if (!isRight || known === null) return null;
-      const token = await logins.begin(userId, known);
-      if (token !== null) await networks.remember(userId, own);
-      return token;
+      const knownDevice = deviceId(userId, device);
+      const rates = ratesOf(userId, network, knownDevice);
+      const retryAfter = await take(rates);
+      if (retryAfter !== null) return { retryAfter };
+      const hash = await passwordOf(pool, userId);
+      const isRight = await checked(rates, () => isPassword(password, hash));
+      const token = isRight && hash !== null ? await logins.begin(userId, hash) : null;
+      return token === null ? 'wrong' : { token, device: deviceOf(userId, knownDevice ?? randomUUID()) };
     },
 
-    /** Ends every login of the user and begins one. @returns its token; null if `current` is not the password */
-    changePassword: async (
-      userId: string,
-      current: string,
-      password: string,
-      context: CommandContext,
-    ): Promise<string | null> => {
+    admitPasswordChange: (userId) => take([changesOf(userId)]),
+
+    changePassword: async (userId, current, password, context) => {
       const known = await passwordOf(pool, userId);
-      const isRight = await checksFromKnown.enter(userId, () => isPassword(current, known, true));
+      const isRight = await checked([changesOf(userId)], () => isPassword(current, known));
       if (!isRight || known === null) return null;
       const hash = await hashPassword(password);
       // If an operator has reset the password meanwhile, that one stays.
@@ -97,14 +145,4 @@ export const createDashboardLogins = ({ pool, store, clock, limiter, logins }: D
       return logins.begin(userId, hash);
     },
   };
-};
-
-/** Rates of an attempt, in their order. Those from other networks do not lock users out of networks that they have logged in from. */
-const ratesOf = (userId: string, { own, wider }: LoginNetworks, isKnown: boolean): [string, number][] => {
-  const always: [string, number][] = [
-    [`from ${own}`, ATTEMPTS_PER_NETWORK],
-    [`${userId} ${own}`, ATTEMPTS_PER_USER_AND_NETWORK],
-  ];
-  if (isKnown) return always;
-  return [[`around ${wider}`, ATTEMPTS_PER_WIDER_NETWORK], ...always, [userId, ATTEMPTS_PER_USER]];
-};
+}

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { DatabasePool } from 'slonik';
 import { v7 as uuid } from 'uuid';
 import { createKey, createPartner, newApiKey, partnerIdOf } from '../../commands/partners/manage-partner.ts';
-import { DEFAULT_LIMITS } from '../../domain/partners/default-limits.ts';
+import { DEFAULT_LIMITS } from '../../domain/partners/ceilings.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { listPartners } from '../../queries/partners/partners.ts';

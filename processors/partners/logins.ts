@@ -5,7 +5,7 @@ import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { durably, inDurable } from '../../platform/durably.ts';
-import { readTogether } from '../../platform/read-together.ts';
+import { rowLoader } from '../../platform/loaders.ts';
 
 /** The user of a dashboard session. */
 export interface LoggedIn {
@@ -37,12 +37,8 @@ interface LoginsDeps {
 /** Limits of a login: time without use, and total time. */
 const IDLE = 12 * HOUR;
 const MAX_AGE = 7 * DAY;
-/** Ceiling of one user. Each login reads the table, which a user with many networks could otherwise fill. */
+/** Ceiling of one user. */
 const MAX_LOGINS = 100;
-
-/** Prefix of the names of login rates, and their window in milliseconds. */
-export const LOGIN_RATES = 'login ';
-export const LOGIN_WINDOW = 15 * MINUTE;
 
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
@@ -103,7 +99,7 @@ export const createLogins = (deps: LoginsDeps): Logins => {
 
 /** Logins that have not ended, by the digests of their tokens in hex: any browser may send any token. */
 const createLoginReader = ({ pool, clock }: LoginsDeps) =>
-  readTogether(async (digests) => {
+  rowLoader(async (digests) => {
     const now = clock.now();
     const { rows } = await pool.query<LoggedIn & { digest: string; used_at: Date; began_at: Date }>({
       name: 'logins',

@@ -5,7 +5,7 @@ import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
 import { reportAhead } from '../../platform/ahead.ts';
-import { unhurried } from '../../platform/unhurried.ts';
+import { throttled } from '../../platform/throttled.ts';
 import type { UsageUpkeepOptions } from './close-usage-streams.ts';
 
 export interface CloseTrackerDaysOptions extends UsageUpkeepOptions {
@@ -44,7 +44,7 @@ export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promis
   if ((await reopenDaysClosedAhead(options)) && !(await caughtUp())) return;
   let day = (await trackerDaysClosedBefore(options)) ?? (await firstDay(options));
   while (day !== null && day < today) {
-    const counts = await Array.fromAsync(unhurried(countsOf(pool, day), PAGE));
+    const counts = await Array.fromAsync(throttled(countsOf(pool, day), PAGE));
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now() };
     await closeTrackerDay(store, day, counts, context);

@@ -8,7 +8,7 @@ import { endpointEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events
 import { AppendTooLarge, type EventStore, type Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inPages } from '../../platform/forget.ts';
-import { unhurried } from '../../platform/unhurried.ts';
+import { throttled } from '../../platform/throttled.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 import { eachAlone } from '../each-alone.ts';
 
@@ -97,7 +97,7 @@ const newestSnapshot = async (
   const deletedLately = new Set<string>();
   let snapshot: number | null = null;
   let first: number | null = null;
-  for await (const stored of unhurried(store.readStream(stream))) {
+  for await (const stored of throttled(store.readStream(stream))) {
     first ??= stored.revision;
     if (stored.position > passed) break;
     const event = readEvent(endpointEvents, stored);

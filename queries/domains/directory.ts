@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import { isHostname } from '../../domain/domains/hostname.ts';
-import { createBriefCache } from '../../platform/brief-cache.ts';
-import { readTogether } from '../../platform/read-together.ts';
+import { rowLoader, shortCache } from '../../platform/loaders.ts';
 
 /** Finds out whom a host name collects for. */
 export interface DomainDirectory {
@@ -27,7 +26,7 @@ export const findDomainOwner = async (pool: pg.Pool, hostname: string): Promise<
  * longest active first, as the partner may have. A proxy in front may ask for each name that a TLS handshake has.
  */
 export const createCertificateNames = (pool: pg.Pool): ((hostname: string) => Promise<boolean>) => {
-  const find = readTogether(async (hostnames) => {
+  const find = rowLoader(async (hostnames) => {
     const { rows } = await pool.query<{ hostname: string }>({
       name: 'certificate_domains',
       text: `select d.hostname from read.domain d
@@ -46,7 +45,7 @@ export const createCertificateNames = (pool: pg.Pool): ((hostname: string) => Pr
 
 /** What is not found is not waited for: a name that was activated a moment ago has been pending for longer. */
 export const createDomainDirectory = (pool: pg.Pool): DomainDirectory => {
-  const find = readTogether(async (hostnames) => {
+  const find = rowLoader(async (hostnames) => {
     const { rows } = await pool.query<{ hostname: string; tracker_id: string }>({
       name: 'active_domains',
       text: `select d.hostname, d.tracker_id from read.domain d
@@ -56,7 +55,7 @@ export const createDomainDirectory = (pool: pg.Pool): DomainDirectory => {
     });
     return new Map(rows.map(({ hostname, tracker_id }) => [hostname, tracker_id]));
   });
-  const domains = createBriefCache(find);
+  const domains = shortCache(find, { max: 1_000 });
   return {
     // Most Hosts that are not the service's own are addresses: nothing to ask about.
     trackerOf: (hostname) => (isHostname(hostname) ? domains.find(hostname) : null),

@@ -1,8 +1,7 @@
 import type pg from 'pg';
-import { hasManyLabels, isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
+import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
 import { BackendTimeout } from '../../http/errors/failures.ts';
-import { createBriefCache } from '../../platform/brief-cache.ts';
-import { readTogether } from '../../platform/read-together.ts';
+import { rowLoader, shortCache } from '../../platform/loaders.ts';
 
 /** A tracker as a pixel meets it. */
 export interface ListedTracker {
@@ -14,6 +13,9 @@ export interface ListedTracker {
   readonly deleted: boolean;
 }
 
+/** One may have 13 KB: a tracker with 50 long origins, of which a partner may have made thousands. */
+const CACHED = { max: 1_000 };
+
 /** Finds trackers by their public id; deleted ones too. */
 export interface TrackerDirectory {
   /** `id` in lower case. null: there is none. @throws BackendTimeout when the read models are too far behind to say so */
@@ -22,8 +24,6 @@ export interface TrackerDirectory {
   allows(tracker: ListedTracker, origin: string): boolean;
   /** Whether a page of this origin is one of any enabled tracker's. */
   anyAllows(origin: string): boolean | Promise<boolean>;
-  /** Whether `anyAllows` of this origin costs more than that of a page that exists. */
-  isCostly(origin: string): boolean;
   /** To be called once a change of the tracker is in the read model. */
   forget(id: string): void;
 }
@@ -46,13 +46,13 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
     return new Map(rows.map((row) => [row.tracker_id, row]));
   };
 
-  const find = readTogether(readTrackers);
-  const findAgain = readTogether(async (ids) => {
+  const find = rowLoader(readTrackers);
+  const findAgain = rowLoader(async (ids) => {
     if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
     return readTrackers(ids);
   });
 
-  const trackers = createBriefCache(async (id) => (await find(id)) ?? findAgain(id));
+  const trackers = shortCache(async (id) => (await find(id)) ?? findAgain(id), CACHED);
 
   const readOrigins = async (pages: readonly string[]): Promise<Map<string, boolean>> => {
     const matching = new Map(pages.map((page) => [page, originsMatching(page)]));
@@ -70,19 +70,14 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
       [...matching].map(([page, origins]) => [page, origins.some((origin) => known.has(origin))]),
     );
   };
-  const findOrigin = readTogether(readOrigins);
-  // Apart, because a flood of them takes seconds.
-  const findLongOrigin = readTogether(readOrigins);
-  const pages = createBriefCache(
-    async (origin) => (await (hasManyLabels(origin) ? findLongOrigin : findOrigin)(origin)) ?? false,
-  );
+  const findOrigin = rowLoader(readOrigins);
+  const pages = shortCache(async (origin) => (await findOrigin(origin)) ?? false, CACHED);
 
   return {
     find: trackers.find,
     allows: ({ origins }, origin) => originMatches(origins, origin),
     // Anything else would fill the cache: a header has up to 16 KiB.
     anyAllows: (origin) => isOrigin(origin) && pages.find(origin),
-    isCostly: hasManyLabels,
     forget: trackers.forget,
   };
 };

@@ -1,10 +1,11 @@
 import { uuidParam } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
+import { type OpsHandler, sendJson } from '../../platform/ops-server.ts';
 import { type DomainReads, type DomainRow, findDomain, listDomains } from '../../queries/domains/domains.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { DOMAIN_ROUTE, domainAnswer, domainFields, type TokenOf } from './answer.ts';
-import { getDomainOperation, listDomainsOperation } from './operations.ts';
+import { getDomainOperation, listDomainsOperation } from './schemas.ts';
 
 export interface DomainReadDeps extends DomainReads {
   readonly trackers: Pick<TrackerDirectory, 'find'>;
@@ -65,3 +66,19 @@ const trackerOf = async (
   if (tracker === null || tracker.partner_id !== partner_id) return 'tracker_not_found';
   return tracker.deleted ? 'tracker_deleted' : tracker;
 };
+
+/**
+ * Handles GET /tls-allowed?domain=: tells the edge, on a name's first visit, whether to request a certificate: 200 for the
+ * service's own name and active custom domains, otherwise 404, and 503 if that is unknown. Makes no DNS query.
+ */
+export const tlsAllowedHandler =
+  (isOwn: (host: string) => boolean, mayHaveCertificate: (host: string) => Promise<boolean>): OpsHandler =>
+  async (_request, response, { searchParams }) => {
+    const [domain = '', ...more] = searchParams.getAll('domain').map((name) => name.toLowerCase());
+    try {
+      const allowed = more.length === 0 && (isOwn(domain) || (await mayHaveCertificate(domain)));
+      sendJson(response, allowed ? 200 : 404, { allowed });
+    } catch {
+      sendJson(response, 503, { error: 'unavailable' });
+    }
+  };

@@ -1,5 +1,7 @@
-import { z } from 'zod';
 import 'zod-openapi';
+import { z } from 'zod';
+import type { ZodOpenApiOperationObject } from 'zod-openapi';
+import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from '../../http/contract/responses.ts';
 import { requestId, timestamp } from '../../http/contract/schemas/common.ts';
 
 const hostname = z.string().meta({
@@ -60,3 +62,106 @@ export const domainList = z
 export const domainDeleted = z
   .object({ id: z.uuid(), deleted: z.literal(true), deleted_at: timestamp, request_id: requestId })
   .meta({ id: 'CustomDomainDeleted' });
+
+const ID = '7d9b4c1e-0f5a-4b8e-9c63-1b2a3d4e5f60';
+const TRACKER = '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61';
+const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
+
+const pending: DomainBody = {
+  id: ID,
+  tracker_id: TRACKER,
+  hostname: 'visits.example.com',
+  cname_target: 'doorplate.example',
+  verification: null,
+  status: 'pending',
+  created_at: '2026-03-14T09:26:53.589Z',
+  activated_at: null,
+  checked_at: null,
+  last_error: null,
+  snippet: null,
+  request_id: REQUEST,
+};
+const active: DomainBody = {
+  ...pending,
+  status: 'active',
+  activated_at: '2026-03-14T09:41:07.112Z',
+  checked_at: '2026-03-15T09:41:08.020Z',
+  snippet: `<script async src="https://visits.example.com/tracking/a.js?tracker_id=${TRACKER}" data-custom='{}'></script>`,
+};
+
+const ofTracker = z.object({ tracker_id: z.uuid().meta({ description: 'The tracker.' }) });
+const ofDomain = ofTracker.extend({ domain_id: z.uuid().meta({ description: 'The domain.' }) });
+const stored = { always: ['Cache-Control'] } as const;
+const trackerCodes = ['invalid_tracker', 'invalid_query', 'tracker_not_found', 'tracker_deleted'] as const;
+
+/** GET /v1/trackers/{tracker_id}/domains */
+export const listDomainsOperation: ZodOpenApiOperationObject = {
+  operationId: 'listDomains',
+  tags: ['Custom domains'],
+  summary: 'All custom domains of a tracker',
+  description: 'Pending, active and failed ones, at most 10.',
+  requestParams: { path: ofTracker },
+  responses: {
+    '200': jsonResponse(
+      'The domains.',
+      domainList,
+      { one: { domains: [active], request_id: REQUEST } },
+      stored,
+    ),
+    ...refusalResponses([...trackerCodes, ...keyedCodes]),
+  },
+};
+
+/** POST /v1/trackers/{tracker_id}/domains */
+export const createDomainOperation: ZodOpenApiOperationObject = {
+  operationId: 'createDomain',
+  tags: ['Custom domains'],
+  summary: 'Add a custom domain',
+  description:
+    "Make the host name a CNAME of `cname_target`; it becomes active by itself once it is. Repeating it is safe, and a failed domain's activation begins anew. Where `verification` names a TXT record, make that too: several partners may claim a name, and the record decides. A name that is active for another partner is `domain_taken` until the record, which the message names, is in place.",
+  requestParams: { path: ofTracker },
+  requestBody: { required: true, content: { 'application/json': { schema: domainCreate } } },
+  responses: {
+    '201': jsonResponse('The domain.', domainBody, { pending }, stored),
+    ...refusalResponses([
+      'invalid_domain',
+      ...trackerCodes,
+      ...bodyCodes,
+      ...keyedCodes,
+      'domain_taken',
+      'domain_limit',
+    ]),
+  },
+};
+
+/** GET /v1/trackers/{tracker_id}/domains/{domain_id} */
+export const getDomainOperation: ZodOpenApiOperationObject = {
+  operationId: 'getDomain',
+  tags: ['Custom domains'],
+  summary: 'One custom domain',
+  description: 'Poll it until its `status` is `active`; one that was given up is unknown.',
+  requestParams: { path: ofDomain },
+  responses: {
+    '200': jsonResponse('The domain.', domainBody, { active, pending }, stored),
+    ...refusalResponses([...trackerCodes, 'domain_not_found', ...keyedCodes]),
+  },
+};
+
+/** DELETE /v1/trackers/{tracker_id}/domains/{domain_id} */
+export const deleteDomainOperation: ZodOpenApiOperationObject = {
+  operationId: 'deleteDomain',
+  tags: ['Custom domains'],
+  summary: 'Give a custom domain up',
+  description:
+    'It stops collecting at once, and its name is free for any tracker. A repeat tells the original `deleted_at`.',
+  requestParams: { path: ofDomain },
+  responses: {
+    '200': jsonResponse(
+      'It is deleted.',
+      domainDeleted,
+      { deleted: { id: ID, deleted: true, deleted_at: '2026-03-16T08:00:00.000Z', request_id: REQUEST } },
+      stored,
+    ),
+    ...refusalResponses([...trackerCodes, 'domain_not_found', ...bodyCodes, ...keyedCodes]),
+  },
+};

@@ -1,5 +1,13 @@
-import { z } from 'zod';
 import 'zod-openapi';
+import { z } from 'zod';
+import type { ZodOpenApiOperationObject } from 'zod-openapi';
+import {
+  bodyCodes,
+  jsonResponse,
+  keyedCodes,
+  noContent,
+  refusalResponses,
+} from '../../http/contract/responses.ts';
 import { requestId, timestamp } from '../../http/contract/schemas/common.ts';
 
 export const customParameters = z
@@ -53,3 +61,96 @@ export const captureBody = z
     custom: customParameters.optional(),
   })
   .meta({ id: 'Capture', description: 'One page view.' });
+
+const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
+const CURSOR = 'AAAAAAAAAAtO3kq6gY2i0mVbVt1yQ8bC';
+const example = {
+  session_id: '019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11',
+  tracker_id: '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61',
+  customer_reference: 'customer-42',
+  custom: { campaign: 'spring', step: 2 },
+  visitor_country: 'DE',
+  first_seen_at: '2026-03-14T09:26:53.589Z',
+  last_seen_at: '2026-03-14T09:31:07.112Z',
+  expires_at: '2026-04-13T09:26:53.589Z',
+};
+const stored = { always: ['Cache-Control'] } as const;
+
+/** GET /v1/sessions */
+export const listSessionsOperation: ZodOpenApiOperationObject = {
+  operationId: 'listSessions',
+  tags: ['Sessions'],
+  summary: 'The feed of sessions',
+  description:
+    'Of the calling partner, oldest first by creation. Go on with `next_cursor`: polling misses nothing and repeats ' +
+    'nothing. Sessions that have expired are left out.',
+  requestParams: {
+    query: z.object({
+      tracker_id: z.uuid().optional().meta({ description: 'Sessions of this tracker alone.' }),
+      cursor: z.string().optional().meta({ description: '`next_cursor` of a page of the same filter.' }),
+      limit: z.int().min(1).max(100).optional().meta({ description: 'Sessions on a page; 50 by default.' }),
+    }),
+  },
+  responses: {
+    '200': jsonResponse(
+      'A page, which may be empty.',
+      sessionFeed,
+      { one: { sessions: [example], next_cursor: CURSOR, has_more: false, request_id: REQUEST } },
+      stored,
+    ),
+    ...refusalResponses([
+      'invalid_query',
+      'invalid_tracker',
+      'invalid_cursor',
+      'tracker_not_found',
+      ...keyedCodes,
+    ]),
+  },
+};
+
+/** GET /v1/sessions/{session_id} */
+export const previewSessionOperation: ZodOpenApiOperationObject = {
+  operationId: 'previewSession',
+  tags: ['Sessions'],
+  summary: 'Preview a session',
+  description: 'What is known of a session without revealing it. Adds no billable unit.',
+  requestParams: { path: z.object({ session_id: z.uuid().meta({ description: 'The session.' }) }) },
+  responses: {
+    '200': jsonResponse('The session.', sessionPreview, { one: { ...example, request_id: REQUEST } }, stored),
+    ...refusalResponses(['invalid_query', 'session_not_found', 'session_expired', ...keyedCodes]),
+  },
+};
+
+/** POST /tracking/collect */
+export const captureVisitOperation: ZodOpenApiOperationObject = {
+  operationId: 'captureVisit',
+  tags: ['Sessions'],
+  summary: 'Record a visit',
+  description:
+    "What the pixel sends, from a browser on one of the tracker's origins (`Origin`); needs no key. JSON, also as " +
+    '`text/plain`, which browsers send without a preflight.',
+  requestBody: {
+    required: true,
+    content: { 'application/json': { schema: captureBody }, 'text/plain': { schema: captureBody } },
+  },
+  responses: {
+    '204': noContent('The visit is recorded, or was before.'),
+    ...refusalResponses([
+      'invalid_capture',
+      'invalid_custom_parameters',
+      'invalid_query',
+      ...bodyCodes.filter((code) => code !== 'invalid_body'),
+      'untrusted_collector',
+      'tracker_origin_denied',
+      'tracker_not_found',
+      'method_not_allowed',
+      'tracker_deleted',
+      'tracking_capacity',
+      'tracking_unavailable',
+      'api_busy',
+      'backend_unavailable',
+      'backend_timeout',
+      'service_unavailable',
+    ]),
+  },
+};

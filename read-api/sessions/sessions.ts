@@ -6,7 +6,7 @@ import type { DayKeys } from '../../platform/day-keys.ts';
 import { findSession, readFeed, toSessionBodies } from '../../queries/sessions/sessions.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import type { Cursors } from '../cursor.ts';
-import { listSessionsOperation, previewSessionOperation } from './operations.ts';
+import { listSessionsOperation, previewSessionOperation } from './schemas.ts';
 
 export interface SessionRouteDeps {
   readonly db: DatabasePool;

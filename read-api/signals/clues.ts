@@ -10,7 +10,7 @@ import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
 import { type CompanySignals, UNAVAILABLE_SIGNALS } from '../../http/contract/schemas/company-signals.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
-import { createGates } from '../../platform/gate.ts';
+import { createSemaphores } from '../../platform/semaphore.ts';
 import {
   readProfiles,
   readSeenDomains,
@@ -38,9 +38,9 @@ const CONNECTIONS_PER_PARTNER = 2;
 /** The clues about an address, as far as they can be read at once. Never throws. */
 export const createClues = (deps: CluesDeps): CluesOf => {
   const { limitMs, onUnavailable } = deps;
-  const gates = createGates({ room: CONNECTIONS_PER_PARTNER, patienceMs: limitMs });
+  const semaphores = createSemaphores({ limit: CONNECTIONS_PER_PARTNER, maxWaitMs: limitMs });
   return async (partnerId, text, found) => {
-    const reading = gates.enter(partnerId, () => read(deps, text, found));
+    const reading = semaphores.enter(partnerId, () => read(deps, text, found));
     const signals = await pTimeout(reading, { milliseconds: limitMs }).catch(() => UNAVAILABLE_SIGNALS);
     if (signals === UNAVAILABLE_SIGNALS) onUnavailable();
     return signals;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { PartnerRoute } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { trackerFields } from './answer.ts';
-import { listTrackersOperation } from './operations.ts';
+import { listTrackersOperation } from './schemas.ts';
 
 const trackerRow = z.object({
   tracker_id: z.string(),

@@ -5,7 +5,7 @@ import { staticAnswers } from '../../http/contract/static-route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
 import type { ServedHosts } from '../../http/server/own-host.ts';
 import type { ListedTracker, TrackerDirectory } from '../../queries/trackers/directory.ts';
-import { pixelOperation } from './pixel-operation.ts';
+import { pixelOperation } from './schemas.ts';
 
 /** Built from `pixel/*.ts` and committed. */
 const SCRIPT = new URL('../../pixel/dist/a.js', import.meta.url);

@@ -6,8 +6,8 @@ import { refusal } from '../../http/errors/error-catalog.ts';
 import { iso } from '../../platform/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';
-import { trackerUsageOperation } from './operations.ts';
 import type { TrackerUsageBody } from './schemas.ts';
+import { trackerUsageOperation } from './schemas.ts';
 
 export interface TrackerUsageDeps {
   readonly db: DatabasePool;

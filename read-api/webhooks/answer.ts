@@ -1,7 +1,6 @@
 /** How endpoints and deliveries are shown, whoever serves them. */
 import { MANAGEMENT_BODY_LIMIT } from '../../http/contract/parameters.ts';
-import type { Reply } from '../../http/contract/route.ts';
-import type { PartnerRequest, PartnerRoute } from '../../http/contract/route.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import type { FoundDelivery } from './delivery-queries.ts';
 import type { DeliveryBody } from './delivery-schemas.ts';
 import type { DeliveryTotals, WebhookBody } from './endpoint-schemas.ts';

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import 'zod-openapi';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import { subscribableSchema } from '../../domain/webhooks/events.ts';
-import type { ErrorCode } from '../../http/errors/error-catalog.ts';
 import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/contract/responses.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
+import type { ErrorCode } from '../../http/errors/error-catalog.ts';
 
 const name = z
   .string()

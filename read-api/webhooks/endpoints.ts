@@ -2,10 +2,9 @@ import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
-import { refusal } from '../../http/errors/error-catalog.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
-import type { Reply } from '../../http/contract/route.ts';
-import type { PartnerRequest, PartnerRoute } from '../../http/contract/route.ts';
+import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import {
   type EndpointReads,
   type EndpointRow,

@@ -30,7 +30,6 @@ const WHOLE_TABLES: Readonly<Record<string, string>> = {
     'due first, past what is claimed or held back; ENRICHMENT_OUTSTANDING limits it',
   'select count(*) from read.enrichment_work': 'ENRICHMENT_OUTSTANDING limits them',
   'work.login ': 'at a login: 20 of a user, whom an operator creates',
-  'work.login_network': 'at a login: a few of a user, whom an operator creates',
   'min(last_position) as first_position': 'MOST_OVERDUE',
   'min(enriched_at) as oldest': 'MOST_OVERDUE',
   'select day::text, ip from':

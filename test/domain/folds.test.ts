@@ -3,6 +3,7 @@ import { type BillCommand, ledgerDecider } from '../../domain/billing/ledger.ts'
 import { type DomainCommand, domainDecider } from '../../domain/domains/domain.ts';
 import { type SlotCommand, slotsDecider, snapshotSlots } from '../../domain/domains/slots.ts';
 import type { Decider } from '../../domain/kernel/decider.ts';
+import { utcDay } from '../../domain/kernel/time.ts';
 import { type EnrichmentCommand, enrichmentDecider } from '../../domain/lookup/enrichment.ts';
 import { type IntakeCommand, intakeDecider } from '../../domain/lookup/intake.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
@@ -182,8 +183,8 @@ const kinds: Record<string, (items: number) => { events: number; slots: number }
           tracker_id: id(1),
           partner_id: ANNA,
           visitor_country: null,
-          visitorOn: () => `visitor ${nth}`,
-          begin: () => ({ session_id: id(nth), sealed: 's' }),
+          visitors: new Map([[utcDay(AT + nth), `visitor ${nth}`]]),
+          session: { session_id: id(nth), sealed: 's' },
           at: AT + nth,
         },
       ],

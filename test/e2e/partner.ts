@@ -1,8 +1,8 @@
 /** A partner with the packed client, and its own instance of the product. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client, ClientOptions, Time } from '../../clients/typescript/src/index.ts';
 import type { Tracker } from '../../clients/typescript/src/generated.ts';
+import type { Client, ClientOptions, Time } from '../../clients/typescript/src/index.ts';
 import type { Environment } from '../support/doorplate.ts';
 import { installPackedClient, type PartnerProject, type ProgramRun } from '../support/packed-client.ts';
 import type { Service } from '../support/service.ts';

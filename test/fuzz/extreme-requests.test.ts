@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sweepToEnd } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { companySchema } from '../../domain/lookup/result.ts';
-import { LARGEST_LIMIT } from '../../domain/partners/default-limits.ts';
+import { LARGEST_LIMIT } from '../../domain/partners/ceilings.ts';
 import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';

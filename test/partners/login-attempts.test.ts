@@ -1,136 +1,161 @@
-import { randomUUID } from 'node:crypto';
+import { argon2Sync, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { DAY, MINUTE } from '../../domain/kernel/time.ts';
-import { WorkRefused } from '../../platform/gate.ts';
-import { createRateLimiter, type RateLimiter } from '../../platform/rate-limit.ts';
-import { createDashboardLogins } from '../../processors/partners/dashboard-logins.ts';
-import { createLoginNetworks } from '../../processors/partners/login-networks.ts';
-import { createLogins } from '../../processors/partners/logins.ts';
+import { userIdOf } from '../../commands/partners/manage-user.ts';
+import { MINUTE } from '../../domain/kernel/time.ts';
+import { createRateLimiter } from '../../platform/rate-limit.ts';
+import { createDashboardLogins, type DashboardLogins } from '../../processors/partners/dashboard-logins.ts';
+import { createLogins, setPassword } from '../../processors/partners/logins.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
-import { until } from '../support/until.ts';
+
+const PASSWORD = 'three wise words';
+const unpadded = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '');
+/** A usual hash takes 30 ms. */
+const nonce = Buffer.alloc(16);
+const COST = { memory: 8, passes: 1, parallelism: 1 };
+const HASH = `$argon2id$v=19$m=8,t=1,p=1$${unpadded(nonce)}$${unpadded(
+  argon2Sync('argon2id', { ...COST, message: PASSWORD, nonce, tagLength: 32 }),
+)}`;
 
 let stack: TestStack;
+let logins: DashboardLogins;
 beforeAll(async () => {
   stack = await startTestStack();
+  const limiter = createRateLimiter({ ...stack, alone: () => true });
+  const digest = (text: string) => `signed(${text})`.replaceAll(/[ .]/g, '_');
+  logins = createDashboardLogins({ ...stack, limiter, logins: createLogins(stack), digest });
 });
 afterAll(() => stack.close());
+// Past the window that wrong passwords are counted in.
+beforeEach(() => stack.clock.advance(16 * MINUTE));
 
-it('a visitor with many networks within one stores few counts, and does not lock out users who are known there', async () => {
-  const counts = new Map<string, number>();
-  const admit: RateLimiter['admit'] = (name, ceiling) => {
-    const count = (counts.get(name) ?? 0) + 1;
-    counts.set(name, count);
-    return count <= ceiling ? null : { retryMs: 1_000 };
-  };
-  const limiter = { admit } as RateLimiter;
-  const logins = createDashboardLogins({ ...stack, limiter, logins: createLogins(stack) });
-  const user = randomUUID();
-  await createLoginNetworks(stack).remember(user, 'home');
-  const tries: (number | null)[] = [];
-  for (let nth = 0; nth < 1_100; nth += 1) {
-    tries.push(await logins.admit(randomUUID(), { own: `network ${nth}`, wider: 'the /48' }));
-  }
-  expect(tries.filter((wait) => wait === null)).toHaveLength(1_000);
-  expect(counts.size).toBeLessThanOrEqual(3_001);
-  expect(await logins.admit(user, { own: 'home', wider: 'the /48' })).toBeNull();
-});
-
-it('few attempts from networks that are new to their users spend rates at once, and others are refused before', async () => {
-  const spending: (() => void)[] = [];
-  const admit = () => new Promise<null>((resolve) => spending.push(() => resolve(null)));
-  const limiter = { admit } as unknown as RateLimiter;
-  const logins = createDashboardLogins({ ...stack, limiter, logins: createLogins(stack) });
-  const [user, known] = [randomUUID(), { own: 'home', wider: 'around home' }];
-  await createLoginNetworks(stack).remember(user, known.own);
-  const tries = Array.from({ length: 100 }, (_, nth) =>
-    logins.admit(randomUUID(), { own: `network ${nth}`, wider: `around ${nth}` }),
+const aUser = async () => {
+  const name = `user ${randomUUID()}`;
+  const userId = userIdOf(name);
+  await stack.rows(
+    `insert into read.user_account (user_id, partner_id, name, created_at) values ($1, $2, $3, now())`,
+    [userId, randomUUID(), name],
   );
-  const refused = tries.map((one) => one.catch((error: unknown) => error));
-  expect(await Promise.race(refused)).toBeInstanceOf(WorkRefused);
-  expect(spending).toHaveLength(8);
-  const mine = logins.admit(user, known);
-  await until('a known one spends rates all the same', () => spending.length === 9);
-  const ending = setInterval(() => {
-    for (const end of spending.splice(0)) end();
+  await setPassword(stack.pool, { userId, hash: HASH, isFirst: false, at: stack.clock.now() });
+  return { name, userId };
+};
+
+interface Tries {
+  readonly name: string | (() => string);
+  readonly times: number;
+  readonly network?: string | (() => string);
+  readonly device?: string | null;
+  readonly password?: string;
+}
+
+const logIn = ({ name, network = 'home', device = null, password = PASSWORD }: Omit<Tries, 'times'>) =>
+  logins.logIn({
+    name: typeof name === 'string' ? name : name(),
+    network: typeof network === 'string' ? network : network(),
+    device,
+    password,
   });
-  expect(await mine).toBeNull();
-  const outcomes = await Promise.all(refused);
-  clearInterval(ending);
-  expect(outcomes.filter((outcome) => outcome === null)).toHaveLength(72);
+
+/** Makes tries one after the other, with a wrong password unless one is given. @returns how many were checked */
+const checkedOf = async ({ times, password = 'wrong', ...tries }: Tries): Promise<number> => {
+  let checked = 0;
+  for (let nth = 0; nth < times; nth += 1) {
+    const outcome = await logIn({ ...tries, password });
+    if (outcome === 'wrong' || 'token' in outcome) checked += 1;
+  }
+  return checked;
+};
+
+/** Has counted so many wrong passwords a moment ago. */
+const hasFailed = (rate: string, times: number) =>
+  stack.rows(
+    `insert into work.rate (name, slot, used, window_ms) values ($1, $2, array_fill(0, array[10]) || $3::integer, $4)
+     on conflict (name) do update set used = excluded.used`,
+    [`login ${rate}`, Math.floor(stack.clock.now() / (1.5 * MINUTE)), times, 15 * MINUTE],
+  );
+
+const isIn = async (tries: Omit<Tries, 'times'>): Promise<boolean> => {
+  const outcome = await logIn(tries);
+  return outcome !== 'wrong' && 'token' in outcome;
+};
+
+const deviceOf = async (tries: Omit<Tries, 'times'>): Promise<string> => {
+  const outcome = await logIn(tries);
+  if (outcome === 'wrong' || 'retryAfter' in outcome) throw new Error('no login');
+  return outcome.device;
+};
+
+describe('wrong passwords', () => {
+  it('55 of one network lock the user out nowhere else, also where the user never logged in before', async () => {
+    const { name } = await aUser();
+    expect(await checkedOf({ name, times: 55, network: 'an attacker' })).toBe(10);
+    expect(await isIn({ name, network: 'an attacker' })).toBe(false);
+    expect(await isIn({ name, network: 'never seen before' })).toBe(true);
+  });
+
+  it('are limited to 10 a user and network until 15 minutes have passed, and a refusal says when', async () => {
+    const { name } = await aUser();
+    expect(await checkedOf({ name, times: 12 })).toBe(10);
+    const refused = await logIn({ name });
+    expect(refused).toMatchObject({ retryAfter: expect.any(Number) });
+    stack.clock.advance((refused as { retryAfter: number }).retryAfter * 1_000);
+    expect(await isIn({ name })).toBe(true);
+  });
+
+  it('are limited to 100 a network over all users, and store no names beyond those', async () => {
+    const network = randomUUID();
+    await hasFailed(`from ${network}`, 95);
+    expect(await checkedOf({ name: () => randomUUID(), times: 10, network })).toBe(5);
+    const rows = await stack.rows(`select count(*)::int as n from work.rate where name like $1`, [
+      `login % ${network}`,
+    ]);
+    expect(rows).toEqual([{ n: 6 }]);
+  });
+
+  it('are limited to 1,000 a user over all networks, and not where a device has logged in before', async () => {
+    const { name, userId } = await aUser();
+    const device = await deviceOf({ name, network: 'the office' });
+    await hasFailed(userId, 995);
+    expect(await checkedOf({ name, times: 10, network: () => randomUUID() })).toBe(5);
+    expect(await isIn({ name, network: 'the office' })).toBe(false);
+    expect(await isIn({ name, network: 'the office', device })).toBe(true);
+  });
+
+  it('of a device that has logged in before are limited to 10 of its own', async () => {
+    const { name } = await aUser();
+    const [device, other] = [await deviceOf({ name }), await deviceOf({ name })];
+    expect(device).not.toBe(other);
+    expect(await checkedOf({ name, times: 12, device })).toBe(10);
+    expect(await isIn({ name, device })).toBe(false);
+    expect(await isIn({ name, device: other })).toBe(true);
+    expect(await isIn({ name })).toBe(true);
+  });
+
+  it('of a device cookie that is made up, or is another user’s, count as of no device', async () => {
+    const [{ name }, other] = [await aUser(), await aUser()];
+    const theirs = await deviceOf(other);
+    await checkedOf({ name, times: 10 });
+    for (const device of [theirs, '', 'x', `${theirs}x`, `${randomUUID()}.signed`])
+      expect(await isIn({ name, device })).toBe(false);
+  });
 });
 
-describe('attempts to log in', () => {
-  const start = () => {
-    const limiter = createRateLimiter({ ...stack, alone: () => true });
-    return createDashboardLogins({ ...stack, limiter, logins: createLogins(stack) });
-  };
-  let logins: ReturnType<typeof start>;
+it('logins that succeed spend nothing', async () => {
+  const { name } = await aUser();
+  expect(await checkedOf({ name, times: 25, password: PASSWORD })).toBe(25);
+  expect(await checkedOf({ name, times: 12 })).toBe(10);
+});
 
-  beforeAll(() => {
-    logins = start();
-  });
-  // Past the window that attempts are counted in.
-  beforeEach(() => stack.clock.advance(16 * MINUTE));
+it('a device keeps its cookie over logins', async () => {
+  const { name } = await aUser();
+  const device = await deviceOf({ name });
+  expect(await deviceOf({ name, device })).toBe(device);
+});
 
-  const isAdmitted = async (user: string, own: string, wider = `around ${own}`): Promise<boolean> =>
-    (await logins.admit(user, { own, wider })) === null;
-
-  /** Makes so many attempts, by default from a network each. @returns how many were admitted */
-  const admitted = async (
-    attempts: number,
-    user: (nth: number) => string,
-    network: (nth: number) => string = () => randomUUID(),
-  ): Promise<number> => {
-    let count = 0;
-    for (let nth = 0; nth < attempts; nth += 1) {
-      if (await isAdmitted(user(nth), network(nth))) count += 1;
-    }
-    return count;
-  };
-
-  it('are limited by user and network until time has passed', async () => {
-    const user = randomUUID();
-    expect(
-      await admitted(
-        12,
-        () => user,
-        () => 'one network',
-      ),
-    ).toBe(10);
-    expect(await isAdmitted(user, 'another network')).toBe(true);
-    stack.clock.advance(16 * MINUTE);
-    expect(await isAdmitted(user, 'one network')).toBe(true);
-  });
-
-  it('from elsewhere do not lock a user out where the user has logged in before', async () => {
-    const user = randomUUID();
-    await createLoginNetworks(stack).remember(user, 'home');
-    expect(await admitted(60, () => user)).toBe(50);
-    // Its own allowance is bounded all the same.
-    expect(
-      await admitted(
-        12,
-        () => user,
-        () => 'home',
-      ),
-    ).toBe(10);
-    stack.clock.advance(91 * DAY);
-    await admitted(60, () => user);
-    expect(await isAdmitted(user, 'home')).toBe(false);
-  });
-
-  it('are limited by network, and store no more names than they try', async () => {
-    expect(
-      await admitted(
-        105,
-        () => randomUUID(),
-        () => 'a network',
-      ),
-    ).toBe(100);
-    const rows = await stack.rows(
-      `select count(*)::int as n from work.rate where name ~ '^login [0-9a-f-]{36}$' and slot * 90000 >= $1`,
-      [stack.clock.now() - 90_000],
-    );
-    expect(rows).toEqual([{ n: 100 }]);
-  });
+it('wrong passwords of a user who is logged in are limited to 10, and the right one spends nothing', async () => {
+  const { userId } = await aUser();
+  const change = async (current: string): Promise<string | number | null> =>
+    (await logins.admitPasswordChange(userId)) ??
+    logins.changePassword(userId, current, PASSWORD, stack.context());
+  for (let nth = 0; nth < 10; nth += 1) expect(await change('wrong')).toBeNull();
+  expect(await change('wrong')).toBeGreaterThan(0);
 });

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createLoginNetworks } from '../../processors/partners/login-networks.ts';
 import {
   createLogins,
   forgetPassword,
@@ -117,17 +116,4 @@ it('a user has at most 100 logins at once, and a new one ends the one that was u
   expect(early).toEqual([]);
   expect(await logins.begin(userId, 'wrong')).toBeNull();
   expect([await logins.count(userId), await logins.count(other)]).toEqual([100, 1]);
-});
-
-it('the last 1,000 networks of a user are known', async () => {
-  const userId = randomUUID();
-  const ticking = { at: clock.now(), now: () => (ticking.at += 1) };
-  const networks = createLoginNetworks({ pool, clock: ticking });
-  for (let nth = 0; nth < 1_010; nth += 1) await networks.remember(userId, `network ${nth}`);
-  await networks.remember(userId, 'network 1009');
-  expect(await networks.isKnown(userId, 'network 9')).toBe(false);
-  expect(await networks.isKnown(userId, 'network 10')).toBe(true);
-  expect(await networks.isKnown(userId, 'network 1009')).toBe(true);
-  const rows = await stack.rows('select from work.login_network where user_id = $1', [userId]);
-  expect(rows).toHaveLength(1_000);
 });

@@ -1,7 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type CaptureVisit, createVisitCapture } from '../../commands/sessions/capture-visit.ts';
-import type { CapturedVisit } from '../../commands/sessions/visit-command.ts';
+import {
+  type CapturedVisit,
+  type CaptureVisit,
+  createVisitCapture,
+} from '../../commands/sessions/capture-visit.ts';
 import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { REMEMBERED } from '../../domain/sessions/tab.ts';
 import {

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { hasManyLabels } from '../../domain/trackers/origin.ts';
 import type { ApiRequest } from '../../http/contract/route.ts';
 import { type CollectDeps, collectRoutes } from '../../write-api/sessions/collect.ts';
 
@@ -8,13 +7,12 @@ const ORIGIN = 'https://shop.example';
 const TRACKER = { partner_id: randomUUID(), disabled: false, deleted: false };
 
 const deps: CollectDeps<typeof TRACKER> = {
-  trackers: { find: () => TRACKER, allows: () => true, anyAllows: () => true, isCostly: hasManyLabels },
+  trackers: { find: () => TRACKER, allows: () => true, anyAllows: () => true },
   capture: async () => 'full',
   collectsOn: () => true,
   visitorAddress: () => '8.8.8.8',
   countryOf: () => null,
-  admitVisitor: () => null,
-  admitCapture: () => null,
+  rates: { admitVisitor: () => null, admitCapture: async () => null },
   countCapture: async () => undefined,
   onCapture: () => undefined,
 };
@@ -29,19 +27,4 @@ it('answers a capture that finds the queue of deliveries full, and throws nothin
     header: (name: string) => (name === 'origin' ? ORIGIN : undefined),
   } as unknown as ApiRequest;
   expect(await collect?.handle(request)).toMatchObject({ status: 503, code: 'tracking_unavailable' });
-});
-
-it.each([
-  ['of a page with a usual name is not counted', 'https://www.shop.example', { status: 204 }],
-  [
-    'of a page with a hundred labels spends the rate of the visitor',
-    `https://${'a.'.repeat(98)}shop.example`,
-    { code: 'tracking_capacity' },
-  ],
-])('a preflight %s', async (_what, origin, answer) => {
-  const routes = collectRoutes({ ...deps, admitVisitor: () => ({ retryMs: 1_000 }) });
-  const preflight = routes.find(({ method }) => method === 'OPTIONS');
-  const header = (name: string) => (name === 'origin' ? origin : undefined);
-  const request = { id: 'a request', receivedAt: 0, query: '', header } as unknown as ApiRequest;
-  expect(await preflight?.handle(request)).toMatchObject(answer);
 });

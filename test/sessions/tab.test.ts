@@ -11,6 +11,9 @@ const id = (nth: number) => `${String(nth).padStart(8, '0')}-0000-4000-8000-0000
 /** The digest of an address under a day's key. */
 const digest = (day: string, ip: string) => `${ip} on ${day}`;
 
+/** Days before a visit on which sessions of its tab may have begun; one by a clock a year ahead. */
+const DAYS = [...Array.from({ length: 40 }, (_, days) => days), -365];
+
 interface VisitValues {
   readonly nth: number;
   readonly ip?: string;
@@ -26,8 +29,12 @@ const visit = ({ nth, ip = 'a', country = 'DE', at = AT, gone = [] }: VisitValue
   tracker_id: TRACKER,
   partner_id: ANNA,
   visitor_country: country,
-  visitorOn: (day) => (gone.includes(day) ? null : digest(day, ip)),
-  begin: () => ({ session_id: id(900 + nth), sealed: `sealed by visit ${nth}` }),
+  visitors: new Map(
+    DAYS.map((days) => utcDay(at - days * DAY)).flatMap((day) =>
+      gone.includes(day) ? [] : [[day, digest(day, ip)] as const],
+    ),
+  ),
+  session: { session_id: id(900 + nth), sealed: `sealed by visit ${nth}` },
   at,
 });
 

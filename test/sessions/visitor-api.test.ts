@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { describe, expect, it, test, vi } from 'vitest';
 import { createOwnHost, createServedHosts } from '../../http/server/own-host.ts';
-import { callerOfAddress, createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
-import { withoutVisitor } from '../../write-api/sessions/crawlers.ts';
+import { createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
+import { withoutVisitor } from '../../write-api/sessions/capture-request.ts';
 
 const headers = (of: Readonly<Record<string, string>>) => ({ header: (name: string) => of[name] });
 const visitorOf = createVisitorAddress(['127.0.0.0/8', '::1/128', '10.0.0.0/8', 'fd00::/8']);
@@ -149,11 +149,4 @@ test.each([
   ['2a01::1', '2a01:0:0:0::/64'],
 ])('%s stands for %s', (address, network) => {
   expect(networkOf(address)).toBe(network);
-});
-
-it.each([
-  ['198.51.100.7', '198.51.100.7', '198.51.100.0/24'],
-  ['2001:db8:1:2::3', '2001:db8:1:2::/64', '2001:db8:1::/48'],
-])('callers from %s count for %s, and for the network %s around it', (peer, address, network) => {
-  expect(callerOfAddress(peer)).toEqual({ address, network });
 });

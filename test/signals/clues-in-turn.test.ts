@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import { expect, it } from 'vitest';
 import type { DayKeys } from '../../platform/day-keys.ts';
-import { createGate } from '../../platform/gate.ts';
+import { createSemaphore } from '../../platform/semaphore.ts';
 import { createClues } from '../../read-api/signals/clues.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 it('lookups of one partner leave a connection for the clues of others', async () => {
-  const connections = createGate({ room: 3 });
+  const connections = createSemaphore({ limit: 3 });
   /** As for an address with very many clues. */
   let areLong = true;
   const ended = Promise.withResolvers<void>();

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isLeftOut } from '../../commands/signals/left-out-domains.ts';
-import { observeSignals } from '../../commands/signals/observe-signals.ts';
+import { isLeftOut, observeSignals } from '../../commands/signals/observe-signals.ts';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
 import { type SignalEvent, visitorText } from '../../domain/signals/events.ts';
 import { readSignals } from '../../domain/signals/observation.ts';

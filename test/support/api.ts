@@ -9,7 +9,7 @@ import { buildApi } from '../../bin/api.ts';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { startWorkers, type Workers } from '../../bin/workers.ts';
 import { createKey, createPartner, newApiKey } from '../../commands/partners/manage-partner.ts';
-import { DEFAULT_LIMITS } from '../../domain/partners/default-limits.ts';
+import { DEFAULT_LIMITS } from '../../domain/partners/ceilings.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';

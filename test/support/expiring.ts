@@ -1,8 +1,7 @@
 /** Sessions and reveals with an expiry, the consumers that must have read them, and the sweep. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
-import type { CapturedVisit } from '../../commands/sessions/visit-command.ts';
+import { type CapturedVisit, createVisitCapture } from '../../commands/sessions/capture-visit.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { expiredStream } from '../../domain/sessions/events.ts';
 import type { Position } from '../../event-store/port.ts';

@@ -28,6 +28,7 @@ describe('the directory of trackers', () => {
   it('asks once for all simultaneous callers, and for those soon after', async () => {
     const { directory, asked } = aDirectory();
     const finds = [directory.find(id), directory.find(id)];
+    await expect.poll(() => asked.length).toBe(1);
     asked[0]?.([tracker(false)]);
     expect(await Promise.all(finds)).toMatchObject([{ tracker_id: id }, { tracker_id: id }]);
     expect(directory.find(id)).toMatchObject({ tracker_id: id });
@@ -37,6 +38,7 @@ describe('the directory of trackers', () => {
   it('does not keep what was read before a change that it is notified of', async () => {
     const { directory, asked } = aDirectory();
     const before = directory.find(id);
+    await expect.poll(() => asked.length).toBe(1);
     directory.forget(id);
     const after = directory.find(id);
     asked[0]?.([tracker(false)]);
@@ -50,6 +52,7 @@ describe('the directory of trackers', () => {
   it('says that there is none only when the read models know', async () => {
     const { directory, asked } = aDirectory();
     const found = directory.find(id);
+    await expect.poll(() => asked.length).toBe(1);
     asked[0]?.([]);
     await expect.poll(() => asked.length).toBe(2);
     asked[1]?.([tracker(false)]);
@@ -57,6 +60,7 @@ describe('the directory of trackers', () => {
 
     const late = aDirectory(async () => false);
     const unknown = late.directory.find(id);
+    await expect.poll(() => late.asked.length).toBe(1);
     late.asked[0]?.([]);
     await expect(unknown).rejects.toThrow('behind');
   });

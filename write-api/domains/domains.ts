@@ -16,7 +16,7 @@ import {
   type TokenOf,
   verificationOf,
 } from '../../read-api/domains/answer.ts';
-import { createDomainOperation, deleteDomainOperation } from '../../read-api/domains/operations.ts';
+import { createDomainOperation, deleteDomainOperation } from '../../read-api/domains/schemas.ts';
 
 export interface DomainRouteDeps {
   readonly commands: DomainCommands;

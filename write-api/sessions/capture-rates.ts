@@ -1,72 +1,53 @@
-import { DAY, MINUTE } from '../../domain/kernel/time.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { createFairRate, roomBesideSmall } from '../../platform/fair-rate.ts';
-import { createKeptOut } from '../../platform/kept-out.ts';
-import type { SharedNotes } from '../../platform/kept-out-exchange.ts';
+import type { Config } from '../../platform/config.ts';
 import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
-import type { ListedTracker } from '../../queries/trackers/directory.ts';
-import { countBySecond } from './count-by-second.ts';
-import { createDemand } from './demand.ts';
-import type { NetworkDemand, NetworkRates } from './network-demand.ts';
-import { createNetworkShares } from './network-shares.ts';
 
-/** With the largest bodies, kept for 30 days, they take a fourteenth of a partner's default room. */
-const SESSIONS_OF_NETWORK = 10_000;
+type Ceilings = Pick<
+  Config,
+  'CAPTURES_PER_SECOND' | 'CAPTURES_PER_SECOND_PER_TRACKER' | 'CAPTURES_PER_SECOND_PER_VISITOR'
+>;
 
-/**
- * Admits captures within the rate of their tracker and the rate of all trackers. While captures of other partners were
- * rejected within the last minute, each partner is limited to its part of the latter, over all of its trackers and
- * visitors: the others keep room for what they still send. The first captures of each network (a digest) in a second come
- * before its others: one visitor may have all addresses of a network, and know the trackers of many partners.
- */
-export const createCaptureRates = (
-  config: NetworkRates,
-  limiter: RateLimiter,
-  clock: Clock,
-  shared: { readonly partners: SharedNotes; readonly networks: SharedNotes } | null,
-  processes: () => number = () => 1,
-): ((tracker: Pick<ListedTracker, 'tracker_id' | 'partner_id'>, network: string) => Promise<Verdict>) => {
-  const demandOf = createDemand(clock);
-  const keptOut = createKeptOut({
-    windowMs: MINUTE,
-    now: clock.now,
-    shared: shared?.partners ?? null,
-    stillWants: demandOf.of,
-  });
-  const wantedWithRoom = (partnerId: string): readonly number[] => {
-    const wanted = keptOut.wantedByOthers(partnerId);
-    return [...wanted, roomBesideSmall(config.CAPTURES_PER_SECOND, wanted.length + 1, wanted)];
-  };
-  const admitPartner = createFairRate({
-    ceiling: config.CAPTURES_PER_SECOND,
-    keptOut: { ...keptOut, wantedByOthers: wantedWithRoom },
-    admit: (name, ceiling) => limiter.admit(`captures: ${name}`, ceiling),
-  });
-  const admitNetwork = createNetworkShares(config, clock, shared?.networks ?? null, processes);
-  const wanted = countBySecond(clock);
-  /** What a network lacks beyond its first captures keeps no room. */
-  const wantedBy = (partnerId: string, { isFirst }: NetworkDemand): number | null => {
-    if (!isFirst) return null;
-    // Of a whole second: the visits of a moment would keep their room for a minute.
-    const { ownBefore } = wanted(partnerId);
-    demandOf.count(partnerId);
-    return ownBefore + 1;
-  };
-  return ({ tracker_id, partner_id }, network) =>
-    admitNetwork(network, {
-      partnerId: partner_id,
-      trackerId: tracker_id,
-      admitThere: () => limiter.admit(`captures of ${tracker_id}`, config.CAPTURES_PER_SECOND_PER_TRACKER),
-      admitAtService: (demand) => admitPartner(partner_id, wantedBy(partner_id, demand)),
-    });
-};
+type Rate = readonly [name: string, ceiling: number];
+
+export interface CaptureRates {
+  /** Spends the rate of the visitor, before anything is known of the request. */
+  admitVisitor(ip: string): Verdict | Promise<Verdict>;
+  /** Spends the rates of the tracker and of the service. A refusal spends neither, and gives back the visitor's. */
+  admitCapture(trackerId: string, ip: string): Promise<Verdict>;
+}
 
 /**
- * Returns whether one more session of visitors from a network (a digest) may take of the second half of a partner's room for
- * deliveries and their bodies: 10,000 a day may. One visitor's rate alone would fill that room in days, and all others would be
- * refused for as long as bodies are kept.
+ * Creates the three windows of captures: visitor, tracker and service. Below all three every capture is taken, whoever else sends
+ * (contract, Pixel 5).
+ * @param visitorOf a digest of the visitor's address or network, because rate names may be stored
  */
-export const createSessionsOfNetworks =
-  ({ admit }: Pick<RateLimiter, 'admit'>) =>
-  async (partnerId: string, network: string): Promise<boolean> =>
-    (await admit(`sessions of ${partnerId} from ${network}`, SESSIONS_OF_NETWORK, DAY)) === null;
+export function createCaptureRates(
+  config: Ceilings,
+  limiter: Pick<RateLimiter, 'admit' | 'giveBack'>,
+  visitorOf: (ip: string) => string,
+): CaptureRates {
+  const ofVisitor = (ip: string): Rate => [
+    `visitor ${visitorOf(ip)}`,
+    config.CAPTURES_PER_SECOND_PER_VISITOR,
+  ];
+  return {
+    admitVisitor: (ip) => limiter.admit(...ofVisitor(ip)),
+    admitCapture: async (trackerId, ip) => {
+      const taken = [ofVisitor(ip)];
+      const wanted: Rate[] = [
+        [`captures of ${trackerId}`, config.CAPTURES_PER_SECOND_PER_TRACKER],
+        ['captures', config.CAPTURES_PER_SECOND],
+      ];
+      for (const rate of wanted) {
+        const admission = limiter.admit(...rate);
+        // Not awaited in a single process: no other capture meets a rate that may be given back.
+        const verdict = admission instanceof Promise ? await admission : admission;
+        if (verdict !== null) {
+          for (const before of taken) await limiter.giveBack(...before);
+          return verdict;
+        }
+        taken.push(rate);
+      }
+      return null;
+    },
+  };
+}

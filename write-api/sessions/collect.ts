@@ -1,12 +1,19 @@
 import type { CommandContext } from '../../commands/handle.ts';
-import type { Captured, CaptureVisit } from '../../commands/sessions/capture-visit.ts';
+import type { CaptureOutcome, CaptureVisit } from '../../commands/sessions/capture-visit.ts';
 import { OutcomeUnknown, WrongExpectedRevision } from '../../event-store/port.ts';
 import type { ApiRequest, PublicRoute, Reply } from '../../http/contract/route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
 import { TrackingUnavailable } from '../../http/errors/failures.ts';
-import { captureVisitOperation } from '../../read-api/sessions/operations.ts';
-import { type Capture, corsHeaders, parseCapture, trackerNamedBy } from './capture-body.ts';
-import { withoutVisitor } from './crawlers.ts';
+import type { Verdict } from '../../platform/rate-limit.ts';
+import { captureVisitOperation } from '../../read-api/sessions/schemas.ts';
+import type { CaptureRates } from './capture-rates.ts';
+import {
+  type CaptureBody,
+  corsHeaders,
+  parseCapture,
+  trackerNamedBy,
+  withoutVisitor,
+} from './capture-request.ts';
 
 /** A tracker as a pixel meets it. */
 interface CollectingTracker {
@@ -15,30 +22,24 @@ interface CollectingTracker {
   readonly deleted: boolean;
 }
 
-type Verdict = null | { readonly retryMs: number };
-
 export interface CollectDeps<Tracker extends CollectingTracker> {
   readonly trackers: {
     find(id: string): Tracker | null | Promise<Tracker | null>;
     allows(tracker: Tracker, origin: string): boolean;
     anyAllows(origin: string): boolean | Promise<boolean>;
-    isCostly(origin: string): boolean;
   };
   readonly capture: CaptureVisit;
   /** Whether a Host is one that collects for the tracker. */
   readonly collectsOn: (host: string, trackerId: string) => boolean | Promise<boolean>;
   readonly visitorAddress: (request: ApiRequest) => string;
   readonly countryOf: (ip: string) => string | null;
-  /** Spends the rate of a visitor's address; before anything is known of the request. */
-  readonly admitVisitor: (ip: string) => Verdict | Promise<Verdict>;
-  /** Spends the rates of the tracker, then of its partner and of all, for a visitor's address. */
-  readonly admitCapture: (tracker: Tracker, ip: string) => Verdict | Promise<Verdict>;
+  readonly rates: CaptureRates;
   /** Counts an accepted capture request durably. */
   readonly countCapture: (trackerId: string) => Promise<void>;
-  readonly onCapture: (outcome: CaptureOutcome) => void;
+  readonly onCapture: (outcome: Counted | 'refused') => void;
 }
 
-export type CaptureOutcome = Exclude<Captured, 'full'> | 'prefetch' | 'crawler' | 'refused';
+type Counted = Exclude<CaptureOutcome, 'full'> | 'prefetch' | 'crawler';
 
 const PATH = '/tracking/collect';
 /** Contract, Requests 4. */
@@ -72,10 +73,10 @@ export const collectRoutes = <Tracker extends CollectingTracker>(
 ];
 
 const visitorAdmission = <Tracker extends CollectingTracker>(
-  { admitVisitor, visitorAddress }: CollectDeps<Tracker>,
+  { rates, visitorAddress }: CollectDeps<Tracker>,
   request: ApiRequest,
 ): Reply | null | Promise<Reply | null> => {
-  const verdict = admitVisitor(visitorAddress(request));
+  const verdict = rates.admitVisitor(visitorAddress(request));
   return verdict instanceof Promise
     ? verdict.then((later) => overCapacity(request, later))
     : overCapacity(request, verdict);
@@ -95,9 +96,12 @@ const collect = async <Tracker extends CollectingTracker>(
   if (tracker === null) return refusal(request, 'tracker_not_found');
   const origin = request.header('origin') ?? '';
   const ofPage = deps.trackers.allows(tracker, origin);
-  const code = await refusalOf(deps, request, sent, tracker, ofPage);
+  const code = await refusalOf(deps, request, sent.tracker_id, tracker, ofPage);
   if (code !== null) return refusal(request, code);
-  const over = overCapacity(request, await deps.admitCapture(tracker, deps.visitorAddress(request)));
+  const over = overCapacity(
+    request,
+    await deps.rates.admitCapture(sent.tracker_id, deps.visitorAddress(request)),
+  );
   if (over !== null) return over;
   const outcome = await write(deps, request, sent, tracker);
   // Not thrown: each visit would write a line into the log for as long as the partner leaves its queue full.
@@ -109,12 +113,12 @@ const collect = async <Tracker extends CollectingTracker>(
 const refusalOf = async <Tracker extends CollectingTracker>(
   { collectsOn }: CollectDeps<Tracker>,
   request: ApiRequest,
-  { tracker_id }: Capture,
+  trackerId: string,
   { deleted, disabled }: Tracker,
   ofPage: boolean,
 ): Promise<ErrorCode | null> => {
   if (deleted) return 'tracker_deleted';
-  if (!(await collectsOn(request.header('host') ?? '', tracker_id))) return 'untrusted_collector';
+  if (!(await collectsOn(request.header('host') ?? '', trackerId))) return 'untrusted_collector';
   return ofPage && !disabled ? null : 'tracker_origin_denied';
 };
 
@@ -122,9 +126,9 @@ const refusalOf = async <Tracker extends CollectingTracker>(
 const write = async <Tracker extends CollectingTracker>(
   { capture, countCapture, countryOf, visitorAddress }: CollectDeps<Tracker>,
   request: ApiRequest,
-  sent: Capture,
+  sent: CaptureBody,
   { partner_id }: Tracker,
-): Promise<CaptureOutcome | 'full'> => {
+): Promise<Counted | 'full'> => {
   const { id, receivedAt: at } = request;
   const context: CommandContext = { correlationId: id, causationId: id, at, partnerId: partner_id };
   let counting: Promise<void> | null = null;
@@ -133,7 +137,7 @@ const write = async <Tracker extends CollectingTracker>(
     // Looked at below, unless the visit itself fails first.
     counting.catch(() => undefined);
   };
-  const captured = (): Promise<Captured> => {
+  const captured = (): Promise<CaptureOutcome> => {
     const ip = visitorAddress(request);
     const visit = { ...sent, partner_id, ip, visitor_country: countryOf(ip) };
     return capture(visit, context, count).catch(asUnavailable);
@@ -175,17 +179,13 @@ const refused = async <Tracker extends CollectingTracker>(
   return { ...answer, headers: { ...answer.headers, ...corsHeaders(origin) } };
 };
 
-/** It names no tracker: any enabled one's page may go on, and is judged when it does. One that costs much spends the visitor's rate. */
+/** It names no tracker: any enabled one's page may go on, and is judged when it does. */
 const preflight = async <Tracker extends CollectingTracker>(
-  deps: CollectDeps<Tracker>,
+  { trackers }: CollectDeps<Tracker>,
   request: ApiRequest,
 ): Promise<Reply> => {
   const origin = request.header('origin');
-  if (origin !== undefined && deps.trackers.isCostly(origin)) {
-    const over = await visitorAdmission(deps, request);
-    if (over !== null) return over;
-  }
-  if (origin === undefined || !(await deps.trackers.anyAllows(origin))) {
+  if (origin === undefined || !(await trackers.anyAllows(origin))) {
     return { status: 204, body: null, headers: { vary: 'origin' } };
   }
   const allowed = {

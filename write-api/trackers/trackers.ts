@@ -17,7 +17,7 @@ import {
   deleteTrackerOperation,
   disableTrackerOperation,
   enableTrackerOperation,
-} from '../../read-api/trackers/operations.ts';
+} from '../../read-api/trackers/schemas.ts';
 
 export interface TrackerRouteDeps {
   readonly commands: TrackerCommands;

@@ -6,7 +6,7 @@ import { BREAKER_OPENS_AFTER } from '../../../domain/webhooks/events.ts';
 import type { Position } from '../../../event-store/port.ts';
 import { reportAhead } from '../../../platform/ahead.ts';
 import type { Clock } from '../../../platform/clock.ts';
-import { createGate } from '../../../platform/gate.ts';
+import { createSemaphore } from '../../../platform/semaphore.ts';
 
 /** One claimed attempt of this worker. */
 export interface DeliveryClaim {
@@ -60,7 +60,7 @@ export class DeliveryClaims {
   readonly #pool: pg.Pool;
   readonly #rules: ClaimRules;
   /** Of statements about claims that are held: each locks many of the same rows, in an order of its own. */
-  readonly #oneAtATime = createGate({ room: 1 });
+  readonly #oneAtATime = createSemaphore({ limit: 1 });
 
   constructor(pool: pg.Pool, rules: ClaimRules) {
     this.#pool = pool;

@@ -6,7 +6,7 @@ import {
 } from '../../../domain/webhooks/destination.ts';
 import type { DeliveryError } from '../../../domain/webhooks/events.ts';
 import type { Clock } from '../../../platform/clock.ts';
-import { shareNextOf } from '../../../platform/share-next.ts';
+import { coalesceNextOf } from '../../../platform/coalesce-next.ts';
 import { type Resolver, resolveAllowedAddresses } from './addresses.ts';
 import { AttemptFailure, createConnections } from './connections.ts';
 import { postAndReadStatus, type ReceiverResponse } from './post-and-read-status.ts';
@@ -95,8 +95,8 @@ function shareLookups(resolver: Resolver, limitMs: number): Resolver {
   const limited = (answer: Promise<string[]>): Promise<string[]> =>
     pTimeout(answer, { milliseconds: limitMs });
   return {
-    resolve4: shareNextOf((name) => limited(resolver.resolve4(name)), 0, PATIENCE_MS),
-    resolve6: shareNextOf((name) => limited(resolver.resolve6(name)), 0, PATIENCE_MS),
+    resolve4: coalesceNextOf((name) => limited(resolver.resolve4(name)), 0, PATIENCE_MS),
+    resolve6: coalesceNextOf((name) => limited(resolver.resolve6(name)), 0, PATIENCE_MS),
   };
 }
 

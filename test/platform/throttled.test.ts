@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { unhurried } from '../../platform/unhurried.ts';
+import { throttled } from '../../platform/throttled.ts';
 import { mostBetweenTurns } from '../support/between-turns.ts';
 
 async function* upTo(count: number): AsyncGenerator<number> {
@@ -9,7 +9,7 @@ async function* upTo(count: number): AsyncGenerator<number> {
 it('passes all items on in their order, and lets others in after each hundred', async () => {
   const items: number[] = [];
   const most = mostBetweenTurns(() => items.length);
-  for await (const item of unhurried(upTo(1_050))) items.push(item);
+  for await (const item of throttled(upTo(1_050))) items.push(item);
   expect(items).toEqual(Array.from({ length: 1_050 }, (_, n) => n));
   expect(most()).toBeLessThanOrEqual(100);
 });

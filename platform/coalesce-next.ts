@@ -4,12 +4,12 @@ import { endsWithin, pause } from './pause.ts';
 /**
  * Coalesces callers: those that arrive during a call share the next one, because the result of the running call may be older
  * than their own writes. `gapMs`: a shared call begins no sooner after the one before; otherwise callers who keep coming would
- * have one after the other without a pause. `patienceMs`: it waits no longer for the one before, which may never be answered.
+ * have one after the other without a pause. `maxWaitMs`: it waits no longer for the one before, which may never be answered.
  */
-export const shareNext = <T>(
+export const coalesceNext = <T>(
   load: () => Promise<T>,
   gapMs = 0,
-  patienceMs = Number.POSITIVE_INFINITY,
+  maxWaitMs = Number.POSITIVE_INFINITY,
 ): (() => Promise<T>) => {
   let beganAt = Number.NEGATIVE_INFINITY;
   let running: Promise<T> | null = null;
@@ -36,11 +36,11 @@ export const shareNext = <T>(
       return start();
     };
     const ended =
-      patienceMs === Number.POSITIVE_INFINITY
+      maxWaitMs === Number.POSITIVE_INFINITY
         ? running
         : endsWithin(
             running.catch(() => null),
-            patienceMs,
+            maxWaitMs,
           );
     next = ended.then(startNext, startNext);
     return next;
@@ -48,15 +48,15 @@ export const shareNext = <T>(
 };
 
 /** The same, apart for each key. A key without a call takes no memory. */
-export const shareNextOf = <T>(
+export const coalesceNextOf = <T>(
   load: (key: string) => Promise<T>,
   gapMs = 0,
-  patienceMs = Number.POSITIVE_INFINITY,
+  maxWaitMs = Number.POSITIVE_INFINITY,
 ): ((key: string) => Promise<T>) => {
   const shared = new Map<string, () => Promise<T>>();
   const callers = new Counts();
   return async (key) => {
-    const call = shared.get(key) ?? shareNext(() => load(key), gapMs, patienceMs);
+    const call = shared.get(key) ?? coalesceNext(() => load(key), gapMs, maxWaitMs);
     shared.set(key, call);
     callers.add(key, 1);
     try {

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
-import { shareNext } from '../../platform/share-next.ts';
+import { coalesceNext } from '../../platform/coalesce-next.ts';
 
 /** A store whose answers the test gives one by one. */
 const aStore = () => {
@@ -15,7 +15,7 @@ const aStore = () => {
 
 it('asks once for all callers that arrive during a query, and only after it has ended', async () => {
   const store = aStore();
-  const head = shareNext(store.head);
+  const head = coalesceNext(store.head);
   const first = head();
   const others = Array.from({ length: 100 }, () => head());
   expect(store.asked).toHaveLength(1);
@@ -30,7 +30,7 @@ it('asks once for all callers that arrive during a query, and only after it has 
 
 it('asks again after a failed query, which fails only its own callers', async () => {
   const store = aStore();
-  const head = shareNext(store.head);
+  const head = coalesceNext(store.head);
   const first = head();
   const second = head();
   store.asked[0]?.reject(new Error('away'));
@@ -43,7 +43,7 @@ it('begins a shared call no sooner than its gap after the one before', async () 
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   let calls = 0;
-  const call = shareNext(async () => {
+  const call = coalesceNext(async () => {
     calls += 1;
   }, 20);
   const first = call();

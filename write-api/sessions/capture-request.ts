@@ -1,5 +1,46 @@
-/** Requests that no visitor stands behind (contract, Pixel 4): prefetches, and crawlers that say who they are. */
+/** What a pixel sends (contract, Pixel 1), and which requests no visitor stands behind (contract, Pixel 4). */
+import { parseCustom } from '../../domain/sessions/custom.ts';
+import type { CustomParameters } from '../../domain/sessions/events.ts';
+import { asUuid } from '../../http/contract/parameters.ts';
 import type { ApiRequest } from '../../http/contract/route.ts';
+
+export interface CaptureBody {
+  readonly tracker_id: string;
+  readonly token: string;
+  readonly visit_id: string;
+  readonly custom: CustomParameters;
+}
+
+/**
+ * Names that a body may have; any other is refused. During a rolling upgrade a newer script reaches older processes: the pixel sends a
+ * name that is added here in the release after this one at the earliest (docs/pixel.md).
+ */
+const NAMES: ReadonlySet<string> = new Set(['tracker_id', 'token', 'visit_id', 'custom']);
+
+/** By hand and not by schema: it runs for every page view of every customer's site. */
+export const parseCapture = (
+  body: unknown,
+): CaptureBody | 'invalid_capture' | 'invalid_custom_parameters' => {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'invalid_capture';
+  if (!Object.keys(body).every((name) => NAMES.has(name))) return 'invalid_capture';
+  const sent = body as Readonly<Record<string, unknown>>;
+  const tracker_id = asUuid(sent.tracker_id);
+  const token = asUuid(sent.token);
+  const visit_id = asUuid(sent.visit_id);
+  if (tracker_id === null || token === null || visit_id === null) return 'invalid_capture';
+  const custom = sent.custom === undefined ? {} : parseCustom(sent.custom);
+  return custom === null ? 'invalid_custom_parameters' : { tracker_id, token, visit_id, custom };
+};
+
+/** The tracker that a body names, whatever else is wrong with it. */
+export const trackerNamedBy = (body: unknown): string | null =>
+  typeof body === 'object' && body !== null && 'tracker_id' in body ? asUuid(body.tracker_id) : null;
+
+/** Lets pages of this origin read the answer (fetch standard, CORS); never of any origin. */
+export const corsHeaders = (origin: string): Readonly<Record<string, string>> => ({
+  'access-control-allow-origin': origin,
+  vary: 'origin',
+});
 
 /**
  * How crawlers of search engines and of social networks name themselves. A list of our own: the kept-up ones also know

@@ -1,12 +1,8 @@
-import { afterEach, expect, it, vi } from 'vitest';
-import { createGate, WorkRefused } from '../../platform/gate.ts';
-
-afterEach(() => {
-  vi.useRealTimers();
-});
+import { expect, it } from 'vitest';
+import { createSemaphore, WorkRefused } from '../../platform/semaphore.ts';
 
 it('runs work up to its limit, queues a bounded number in order and refuses more', async () => {
-  const run = createGate({ room: 2, waiting: 2 }).enter;
+  const run = createSemaphore({ limit: 2, maxWaiting: 2 }).enter;
   const begun: number[] = [];
   const ends: (() => void)[] = [];
   const work = (nth: number) =>
@@ -33,22 +29,9 @@ it('runs work up to its limit, queues a bounded number in order and refuses more
 });
 
 it('continues after work that fails', async () => {
-  const run = createGate({ room: 1, waiting: 1 }).enter;
+  const run = createSemaphore({ limit: 1, maxWaiting: 1 }).enter;
   const failing = run(() => Promise.reject(new Error('broken')));
   const next = run(async () => 'done');
   await expect(failing).rejects.toThrow('broken');
   expect(await next).toBe('done');
-});
-
-it('keeps a slot taken while it rests, and returns the result of the work at once', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
-  const { enter } = createGate({ room: 1, waiting: 1, rest: 3 });
-  const took10 = () => new Promise<number>((resolve) => setTimeout(() => resolve(performance.now()), 10));
-  const begun = performance.now();
-  const first = enter(took10);
-  const second = enter(() => Promise.resolve(performance.now()));
-  await vi.advanceTimersByTimeAsync(10);
-  expect((await first) - begun).toBe(10);
-  await vi.advanceTimersByTimeAsync(30);
-  expect((await second) - begun).toBe(40);
 });
