@@ -1,6 +1,6 @@
 /** The server's connections: one whose answer is not taken is cut, and so is one that a shutdown would wait for. */
 import type { Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 
 /** A shorter answer lies in the receive buffer of the caller's system, which then has taken it. */
 const LONG_BYTES = 65_536;
@@ -12,6 +12,8 @@ const ARRIVAL_MS = 2_000;
  * whose system may not have acknowledged it, has sent nothing since.
  */
 export function limitWriting(socket: Socket, response: ServerResponse, bytes: number, writeMs: number): void {
+  // An injected request has no connection.
+  if (!(socket instanceof Socket)) return;
   // Without a socket it waits behind the answer to an earlier request on the connection.
   const waits = response.socket === null || socket.writableLength > 0;
   if (socket.destroyed || (bytes < LONG_BYTES && !waits)) return;
