@@ -7,17 +7,9 @@ const isIn =
     moduleId.includes(path);
 
 /**
- * Files that mostly wait or take long, in this order: at the end of a run they would occupy one worker alone. The two storms
- * are apart, because they would take each other's time.
+ * Files that mostly wait or take long, in this order: at the end of a run they would occupy one worker alone.
  */
-const FIRST = [
-  isIn('/test/storm/storm.test.ts'),
-  isIn('/test/e2e/'),
-  isIn('/test/fuzz/'),
-  isIn('/test/contract/'),
-  isIn('/test/pixel/'),
-  isIn('/test/storm/upgrades/'),
-];
+const FIRST = [isIn('/test/e2e/'), isIn('/test/fuzz/'), isIn('/test/contract/'), isIn('/test/pixel/')];
 const rank = (file: TestSpecification): number => {
   const found = FIRST.findIndex((isOne) => isOne(file));
   return found === -1 ? FIRST.length : found;
