@@ -54,6 +54,6 @@ describe('docker-compose.yml', () => {
     for (const name of ['api', 'workers', 'api-cluster', 'workers-cluster']) {
       expect(compose.services[name]?.environment?.OPS_HOSTS?.split(',')).toContain(name);
     }
-    expect(fileOf('deploy/Caddyfile')).toContain('http://api:3001/');
+    expect(compose.services.caddy?.environment?.EDGE_OPERATIONS).toBe('api:3001');
   });
 });
