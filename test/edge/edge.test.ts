@@ -15,7 +15,7 @@ const CUSTOM = 'visits.example.com';
 const PAGE = 'https://www.example.com';
 const SILENT = 500;
 const SLOW = 200;
-const LOOKUPS = 600;
+const LOOKUPS = 400;
 const IN_FLIGHT = 4;
 /** A neighbouring test may take the core during one comparison, so the best of this many counts. */
 const COMPARISONS = 3;
@@ -33,13 +33,10 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
     // The clients of this test have loopback addresses too, and must not count as proxies.
     const env = { PUBLIC_URL: `https://${NAME}`, DNS_SERVERS: dns.address, TRUSTED_PROXIES: '127.0.0.1/32' };
     service = await startServiceOnDatabase({ env });
-    const { PORT = '', OPS_PORT = '' } = service.env;
-    edge = await startEdge({ port: PORT, operationsPort: OPS_PORT, name: NAME });
+    edge = await startEdge(service, NAME);
     key = (await service.newKey(['--requests-per-second', '100000'])).api_key;
-    const made = await service.call('POST', '/v1/trackers', {
-      key,
-      body: { name: 'a site', origins: [PAGE] },
-    });
+    const body = { name: 'a site', origins: [PAGE] };
+    const made = await service.call('POST', '/v1/trackers', { key, body });
     tracker = made.body.id;
   }, 60_000);
   afterAll(async () => {
@@ -48,60 +45,43 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
     dns?.close();
   });
 
-  /** Sends a request through the edge from a loopback address. @returns the status and the certificate's issuer */
+  /** Sends a request through the edge from a loopback address. @returns the status */
   const send = (
     from: string,
     host: string,
-    options: RequestOptions & { readonly body?: string },
-  ): Promise<{ status: number | undefined; issuer: string | undefined }> =>
+    options: RequestOptions,
+    body = '',
+  ): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
-      const { body, headers, ...rest } = options;
-      const sent = request(
-        {
-          host: '127.0.0.1',
-          port: edge.port,
-          localAddress: from,
-          servername: host,
-          headers: { host, ...(headers as Record<string, string>) },
-          // Caddy's own authority is made during the test.
-          ...(host === NAME ? { ca: edge.ca } : { rejectUnauthorized: false }),
-          agent: false,
-          ...rest,
-        },
-        (answer) => {
-          const issuer = (answer.socket as TLSSocket).getPeerCertificate()?.issuer?.CN;
-          answer.resume().on('end', () => resolve({ status: answer.statusCode, issuer: issuer as string }));
-        },
-      );
+      // Caddy makes its authority during the test.
+      const trust = host === NAME ? { ca: edge.ca } : { rejectUnauthorized: false };
+      const to = { host: '127.0.0.1', port: edge.port, localAddress: from, servername: host, ...trust };
+      const headers = { host, ...(options.headers as Record<string, string>) };
+      const sent = request({ agent: false, ...to, ...options, headers }, (answer) => {
+        answer.resume().on('end', () => resolve(answer.statusCode));
+      });
       sent.on('error', reject);
       sent.end(body);
     });
 
-  const capture = (from: string, host: string, forged = '8.8.8.8') =>
-    send(from, host, {
-      method: 'POST',
-      path: '/tracking/collect',
-      headers: {
-        origin: PAGE,
-        'content-type': 'text/plain',
-        'x-forwarded-for': forged,
-        forwarded: `for=${forged}`,
-        'x-edge-port': '1',
-      },
-      body: JSON.stringify({ tracker_id: tracker, token: randomUUID(), visit_id: randomUUID() }),
-    });
+  const capture = (from: string, host: string, forged = '8.8.8.8') => {
+    const claims = { 'x-forwarded-for': forged, forwarded: `for=${forged}`, 'x-edge-port': '1' };
+    const headers = { origin: PAGE, 'content-type': 'text/plain', ...claims };
+    const body = { tracker_id: tracker, token: randomUUID(), visit_id: randomUUID() };
+    return send(from, host, { method: 'POST', path: '/tracking/collect', headers }, JSON.stringify(body));
+  };
 
   /** Sends 30 captures at once, with another forged address each. @returns the statuses that came back */
   const captureOften = async (from: string, host: string): Promise<Set<number | undefined>> => {
     const sent = Array.from({ length: 30 }, (_, n) => capture(from, host, `8.8.8.${n}`));
-    return new Set((await Promise.all(sent)).map(({ status }) => status));
+    return new Set(await Promise.all(sent));
   };
   /** Of one visitor, ten captures a second are taken. */
   const SOME_REFUSED = new Set([204, 429]);
 
   it('hands on the address that a capture comes from, in place of what the client claims', async () => {
     expect(await captureOften('127.0.2.1', NAME)).toEqual(SOME_REFUSED);
-    expect((await capture('127.0.2.2', NAME)).status).toBe(204);
+    expect(await capture('127.0.2.2', NAME)).toBe(204);
   });
 
   it('serves an active custom domain with a certificate of its own, and hands on the address', async () => {
@@ -118,9 +98,9 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
       () => capture('127.0.3.1', CUSTOM).catch(() => null),
       (answer) => answer !== null,
     );
-    expect(first).toEqual({ status: 204, issuer: expect.stringContaining('Caddy Local Authority') });
+    expect(first).toBe(204);
     expect(await captureOften('127.0.3.2', CUSTOM)).toEqual(SOME_REFUSED);
-    expect((await capture('127.0.3.3', CUSTOM)).status).toBe(204);
+    expect(await capture('127.0.3.3', CUSTOM)).toBe(204);
     await expect(capture('127.0.3.4', 'unknown.example.com')).rejects.toThrow();
   });
 
@@ -135,18 +115,13 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
     expect(await answerTo('Content-Length: 2\r\nContent-Length: 3')).toContain(' 400 ');
     expect(await answerTo('Transfer-Encoding: chunked\r\nTransfer-Encoding: identity')).toContain(' 400 ');
     expect(await answerTo(`X-Long: ${'x'.repeat(15_500)}`)).toContain(' 431 ');
-    expect(await answerTo(Array.from({ length: 120 }, (_, n) => `X-${n}: x`).join('\r\n'))).toContain(
-      ' 400 ',
-    );
+    expect(await answerTo('X-Many: x\r\n'.repeat(120).trim())).toContain(' 400 ');
   });
 
   it('keeps lookups as fast while another address is silent, slow and pipelines', async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: IN_FLIGHT });
-    const options: RequestOptions = {
-      path: '/v1/lookup?ip=8.8.8.8',
-      headers: { authorization: `Bearer ${key}` },
-      agent,
-    };
+    const headers = { authorization: `Bearer ${key}` };
+    const options: RequestOptions = { path: '/v1/lookup?ip=8.8.8.8', headers, agent };
     await eventually(
       'the lookup has its result',
       async () => (await service.call('POST', '/v1/lookup', { key, body: { ip: '8.8.8.8' } })).status,
@@ -157,7 +132,7 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
       const client = async (): Promise<void> => {
         while (times.length < LOOKUPS) {
           const begun = performance.now();
-          const { status } = await send('127.0.5.1', NAME, options);
+          const status = await send('127.0.5.1', NAME, options);
           times.push(performance.now() - begun);
           expect(status).toBe(200);
         }
@@ -201,42 +176,36 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
 
   /** Opens silent connections, half of them with TLS, slow bodies, and one connection that pipelines without waiting. */
   const startAttack = async (from: string) => {
-    const sockets: Socket[] = [];
-    for (let n = 0; n < SILENT / 2; n += 1) {
-      const socket = connectTcp({ host: '127.0.0.1', port: edge.port, localAddress: from });
-      socket.on('error', () => undefined);
-      sockets.push(socket);
+    const silent = Array.from({ length: SILENT / 2 }, (): Socket => {
+      const to = { host: '127.0.0.1', port: edge.port, localAddress: from };
+      return connectTcp(to).on('error', () => undefined);
+    });
+    const opened: TLSSocket[] = [];
+    while (opened.length < SILENT / 2 + SLOW) {
+      opened.push(...(await Promise.all(Array.from({ length: 25 }, () => openTls(from)))));
     }
-    const openAll = async (count: number): Promise<TLSSocket[]> => {
-      const opened: TLSSocket[] = [];
-      while (opened.length < count) {
-        opened.push(...(await Promise.all(Array.from({ length: 25 }, () => openTls(from)))));
-      }
-      sockets.push(...opened);
-      return opened;
-    };
-    await openAll(SILENT / 2);
-    const slow = await openAll(SLOW);
+    const slow = opened.slice(-SLOW);
     const head = `POST /tracking/collect HTTP/1.1\r\nHost: ${NAME}\r\nContent-Length: 4000\r\n\r\n`;
     for (const socket of slow) socket.write(head);
     const dribble = setInterval(() => {
       for (const socket of slow) if (socket.writable) socket.write('x');
     }, 500);
-    const [pipelining] = (await openAll(25)) as [TLSSocket];
-    const burst = `GET /healthz HTTP/1.1\r\nHost: ${NAME}\r\n\r\n`.repeat(50);
     let answers = 0;
+    const pipelining = await openTls(from);
     pipelining.on('data', (text) => {
       answers += String(text).split('HTTP/1.1 ').length - 1;
     });
-    const write = setInterval(() => {
+    const burst = `GET /healthz HTTP/1.1\r\nHost: ${NAME}\r\n\r\n`.repeat(50);
+    const pipeline = setInterval(() => {
       if (pipelining.writable && pipelining.writableLength === 0) pipelining.write(burst);
     }, 20);
+    const sockets = [...silent, ...opened, pipelining];
     return {
       open: () => sockets.filter(({ destroyed }) => !destroyed).length,
       pipelined: () => answers,
       stop: () => {
         clearInterval(dribble);
-        clearInterval(write);
+        clearInterval(pipeline);
         for (const socket of sockets) socket.destroy();
       },
     };
