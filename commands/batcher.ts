@@ -1,11 +1,167 @@
-import type { Result } from '../domain/kernel/decider.ts';
-import type { EventStore } from '../event-store/port.ts';
+import { LRUCache } from 'lru-cache';
+import { accept, type Result } from '../domain/kernel/decider.ts';
+import {
+  AppendTooLarge,
+  type EventStore,
+  MAX_APPEND_BYTES,
+  type NewEvent,
+  type Position,
+  type Revision,
+} from '../event-store/port.ts';
+import { coalesceNextOf } from '../platform/coalesce-next.ts';
 import { inSpan, traceparent } from '../platform/spans.ts';
-import { type Batch, type Batched, decideBatch, type Waiting } from './batch.ts';
-import { conflictRetries } from './conflicts.ts';
-import { appendSafely, type CommandContext, type Loaded, spanOfCommand } from './handle.ts';
-import type { SnapshottedAggregate } from './snapshots.ts';
-import { StreamStates } from './stream-states.ts';
+import {
+  type Aggregate,
+  appendSafely,
+  type CommandContext,
+  conflictRetries,
+  type Loaded,
+  spanOfCommand,
+  toNewEvents,
+} from './handle.ts';
+import {
+  eventsOf,
+  loadFromSnapshot,
+  loadSince,
+  type SnapshottedAggregate,
+  snapshotEvery,
+} from './snapshots.ts';
+
+export interface Batched<T> {
+  readonly value: T;
+  /** Position of the command's events; null if it made none or the position is unknown. */
+  readonly position: Position | null;
+  readonly changed: boolean;
+}
+
+interface Waiting<State, Command, R extends string> {
+  readonly command: Command;
+  readonly context: CommandContext;
+  readonly read: (state: State) => unknown;
+  resolve(result: Result<Batched<unknown>, R>): void;
+  reject(reason: unknown): void;
+}
+
+interface Batch<State> {
+  readonly events: readonly NewEvent[];
+  readonly state: State;
+  readonly commands: number;
+  settle(position: Position | null): void;
+}
+
+const MAX_COMMANDS = 256;
+/** Limit of one append. A single command may exceed it; the store then rejects that command alone. */
+const MAX_BATCH_BYTES = MAX_APPEND_BYTES - 65_536;
+
+/** Decides commands in order, as many as fit into one append. A command that throws is rejected alone. */
+const decideBatch = <State, Command, Event extends { type: string; data: object }, R extends string>(
+  { schemas, decider }: Aggregate<State, Command, Event, R>,
+  waiting: readonly Waiting<State, Command, R>[],
+  from: State,
+): Batch<State> => {
+  const events: NewEvent[] = [];
+  const settlements: ((position: Position | null) => void)[] = [];
+  let state = from;
+  let bytes = 0;
+  for (const { command, context, read, resolve, reject } of waiting.slice(0, MAX_COMMANDS)) {
+    try {
+      const decision = decider.decide(command, state);
+      const made = decision.ok ? toNewEvents(schemas, decision.value, context) : [];
+      const size = made.reduce((sum, event) => sum + bytesOf(event), 0);
+      if (settlements.length > 0 && bytes + size > MAX_BATCH_BYTES) break;
+      if (!decision.ok) {
+        settlements.push(() => resolve(decision));
+        continue;
+      }
+      const after = decision.value.reduce(decider.evolve, state);
+      const value = read(after);
+      const changed = made.length > 0;
+      settlements.push((position) => resolve(accept({ value, changed, position })));
+      events.push(...made);
+      bytes += size;
+      state = after;
+    } catch (error) {
+      settlements.push(() => reject(error));
+    }
+  }
+  return {
+    events,
+    state,
+    commands: settlements.length,
+    settle: (position) => {
+      for (const settle of settlements) settle(position);
+    },
+  };
+};
+
+/** Measures bytes as the stores do. */
+const bytesOf = ({ data, metadata }: NewEvent): number =>
+  Buffer.byteLength(JSON.stringify(data)) + Buffer.byteLength(JSON.stringify(metadata));
+
+const CACHED_STREAMS = 1_000;
+/** Each command that a stale state refuses has it read again. */
+const READ_GAP_MS = 20;
+
+/** Reads and caches the states of an aggregate's streams, and writes their snapshots. */
+class StreamStates<State, Command, Event extends { type: string; data: object }, R extends string> {
+  readonly #store: EventStore;
+  readonly #aggregate: SnapshottedAggregate<State, Command, Event, R>;
+  readonly #cache = new LRUCache<string, Loaded<State> & object>({ max: CACHED_STREAMS });
+
+  constructor(store: EventStore, aggregate: SnapshottedAggregate<State, Command, Event, R>) {
+    this.#store = store;
+    this.#aggregate = aggregate;
+  }
+
+  /** Returns the last known state, which other processes may have changed since. */
+  cached(stream: string): Loaded<State> | undefined {
+    return this.#cache.get(stream);
+  }
+
+  cache(stream: string, state: Loaded<State>): void {
+    this.#cache.set(stream, state);
+  }
+
+  forget(stream: string): void {
+    this.#cache.delete(stream);
+  }
+
+  /** Reads the current state. Concurrent calls share their reads: another process may have appended very many events. */
+  readonly read = coalesceNextOf(async (stream: string): Promise<Loaded<State>> => {
+    const cached = this.#cache.get(stream);
+    const loaded = await (cached
+      ? loadSince(this.#store, this.#aggregate, stream, cached)
+      : loadFromSnapshot(this.#store, this.#aggregate, stream));
+    const newer = (this.#cache.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
+    if (!newer) this.#cache.set(stream, loaded);
+    return loaded;
+  }, READ_GAP_MS);
+
+  /** Appends a snapshot when one is due, one event per append because each may fill one. A failed one waits for the next. */
+  async snapshot(
+    stream: string,
+    before: Revision | null,
+    { state, revision }: { readonly state: State; readonly revision: Revision },
+    context: CommandContext | undefined,
+  ): Promise<void> {
+    const { sizeOf, snapshot, schemas } = this.#aggregate;
+    const every = snapshotEvery(sizeOf?.(state) ?? 0);
+    const isDue = Math.floor(revision / every) > Math.floor((before ?? 0) / every);
+    if (!isDue || !snapshot || !context) return;
+    try {
+      let last = revision;
+      for (const part of eventsOf(snapshot(state))) {
+        // Separate appends let other commands run in between.
+        const events = toNewEvents(schemas, [part], context);
+        ({ revision: last } = await this.#store.append(stream, last, events));
+        this.#cache.set(stream, { state, revision: last });
+      }
+    } catch (error) {
+      // An oversized snapshot was not written, so the cached state is still correct.
+      if (!(error instanceof AppendTooLarge)) this.#cache.delete(stream);
+    }
+  }
+}
 
 export interface Batcher<State, Command, R extends string> {
   /**

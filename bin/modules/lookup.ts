@@ -5,14 +5,14 @@ import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/contract/route.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
-import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
-import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
-import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
-import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { forgetProviderDays } from '../../processors/lookup/providers/provider-counts.ts';
+import {
+  settleEndedWork,
+  submitLeftReservations,
+  truncateIntakes,
+} from '../../processors/lookup/settle-reservations.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
-import { createAnswerCache } from '../../read-api/lookup/answer-cache.ts';
-import { getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
-import { createInFlight } from '../../read-api/lookup/in-flight.ts';
+import { createAnswerCache, createInFlight, getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
 import type { ApiContext } from '../api-context.ts';
 import { followersOf } from '../consumers.ts';

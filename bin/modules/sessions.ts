@@ -3,8 +3,7 @@ import type { Route } from '../../http/contract/route.ts';
 import { createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
 import { reserveForSession } from '../../processors/webhooks/queue-admission.ts';
 import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
-import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
-import { collectRoutes } from '../../write-api/sessions/collect.ts';
+import { collectRoutes, createCaptureRates } from '../../write-api/sessions/collect.ts';
 import type { ApiContext } from '../api-context.ts';
 
 /**

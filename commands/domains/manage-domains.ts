@@ -2,27 +2,62 @@ import { v7 as uuid } from 'uuid';
 import {
   claimRefusal,
   type Domain,
+  type DomainCommand,
   type DomainRefusal,
+  domainDecider,
   domainStream,
+  isDomainName,
+  type Name,
   needsProof,
+  snapshotName,
 } from '../../domain/domains/domain.ts';
-import { isDomainName } from '../../domain/domains/hostname.ts';
-import { domainSlotsStream, heldSlot, type SlotRefusal, slotOf } from '../../domain/domains/slots.ts';
+import {
+  type DomainEvent,
+  type DomainSlotEvent,
+  domainEvents,
+  domainSlotEvents,
+} from '../../domain/domains/events.ts';
+import {
+  domainSlotsStream,
+  heldSlot,
+  type SlotCommand,
+  type SlotRefusal,
+  type Slots,
+  slotOf,
+  slotsDecider,
+  snapshotSlots,
+} from '../../domain/domains/slots.ts';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
+import { type Batcher, createBatcher } from '../batcher.ts';
 import type { CommandContext } from '../handle.ts';
-import {
-  createNamesBatcher,
-  createSlotsBatcher,
-  type NamesBatcher,
-  type SlotsBatcher,
-} from './aggregates.ts';
+import type { SnapshottedAggregate } from '../snapshots.ts';
+
+const nameAggregate: SnapshottedAggregate<Name, DomainCommand, DomainEvent, DomainRefusal> = {
+  schemas: domainEvents,
+  decider: domainDecider,
+  snapshot: snapshotName,
+};
+
+export type NamesBatcher = Batcher<Name, DomainCommand, DomainRefusal>;
+
+export const createNamesBatcher = (store: EventStore): NamesBatcher => createBatcher(store, nameAggregate);
+
+const slotsAggregate: SnapshottedAggregate<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = {
+  schemas: domainSlotEvents,
+  decider: slotsDecider,
+  snapshot: snapshotSlots,
+};
+
+export type SlotsBatcher = Batcher<Slots, SlotCommand, SlotRefusal>;
+
+export const createSlotsBatcher = (store: EventStore): SlotsBatcher => createBatcher(store, slotsAggregate);
 
 type TrackerRefusal = 'tracker_not_found' | 'tracker_deleted';
 export type ClaimRefusal = TrackerRefusal | SlotRefusal | DomainRefusal | 'invalid_domain';
-export type ReleaseRefusal = TrackerRefusal | 'domain_not_found';
+type ReleaseRefusal = TrackerRefusal | 'domain_not_found';
 
-export interface ClaimedDomain {
+interface ClaimedDomain {
   readonly domain: Domain;
   /** Whether activation also requires the TXT record that proves ownership. */
   readonly needsProof: boolean;
@@ -30,7 +65,7 @@ export interface ClaimedDomain {
   readonly position: Position | null;
 }
 
-export interface ReleasedDomain {
+interface ReleasedDomain {
   readonly hostname: string;
   /** ISO 8601. */
   readonly deleted_at: string;
@@ -58,7 +93,7 @@ export interface DomainCommands {
   ): Promise<Result<ReleasedDomain, ReleaseRefusal>>;
 }
 
-export interface DomainCommandDeps {
+interface DomainCommandDeps {
   readonly store: EventStore;
   /** The service's own host names, which no partner can claim. */
   readonly ownHosts: readonly string[];

@@ -17,8 +17,7 @@ import {
   snapshotPartner,
 } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Batched } from '../batch.ts';
-import { type Batcher, createBatcher } from '../batcher.ts';
+import { type Batched, type Batcher, createBatcher } from '../batcher.ts';
 import type { CommandContext } from '../handle.ts';
 import type { SnapshottedAggregate } from '../snapshots.ts';
 

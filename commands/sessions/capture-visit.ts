@@ -24,13 +24,16 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
-import { conflictRetries } from '../conflicts.ts';
-import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
-import { createKeyedMutex } from '../keyed-mutex.ts';
-import { createLinger, LINGER } from '../linger.ts';
-import { newId } from '../new-id.ts';
+import { createLinger, LINGER } from '../batch-delay.ts';
+import {
+  appendSafely,
+  type CommandContext,
+  conflictRetries,
+  newId,
+  reportingAhead,
+  toNewEvents,
+} from '../handle.ts';
 import type { QueueReservation } from '../queue-reservation.ts';
-import { reportingAhead } from '../reporting-ahead.ts';
 
 /** A visit as it reached the service. */
 export interface CapturedVisit {
@@ -49,7 +52,7 @@ export interface CapturedVisit {
 export type CaptureOutcome = 'session' | 'visit' | 'retry' | 'full';
 
 /** Daily keys that seal personal data of sessions. */
-export interface VisitorKeys {
+interface VisitorKeys {
   of(day: string): Promise<VisitorKey | null>;
 }
 
@@ -59,7 +62,7 @@ interface VisitorKey {
 }
 
 /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the session must not begin. */
-export type ReserveQueue = (
+type ReserveQueue = (
   session: Pick<SessionEvent['data'], 'session_id' | 'tracker_id' | 'partner_id'>,
 ) => Promise<QueueReservation | null>;
 
@@ -226,4 +229,19 @@ const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
   const decision = reportedTab.decide(command, state);
   if (!decision.ok) throw new TypeError('the tab refused a visit, which it never does');
   return decision.value;
+};
+
+/** Serializes work per key: concurrent work on one stream would only cause conflicts. */
+const createKeyedMutex = () => {
+  const tails = new Map<string, Promise<unknown>>();
+  return <T>(id: string, work: () => Promise<T>): Promise<T> => {
+    const before = tails.get(id);
+    const mine = before === undefined ? work() : before.then(work, work);
+    tails.set(id, mine);
+    const leave = (): void => {
+      if (tails.get(id) === mine) tails.delete(id);
+    };
+    mine.then(leave, leave);
+    return mine;
+  };
 };

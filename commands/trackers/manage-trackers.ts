@@ -1,9 +1,10 @@
 import { v7 as uuid } from 'uuid';
 import { accept, type Result } from '../../domain/kernel/decider.ts';
 import { type TrackerEvent, trackerEvents } from '../../domain/trackers/events.ts';
-import { partOfTrackers, snapshotTrackers } from '../../domain/trackers/tracker-snapshots.ts';
 import {
   deletedAt,
+  partOfTrackers,
+  snapshotTrackers,
   type Tracker,
   type TrackerCommand,
   type TrackerRefusal,

@@ -1,10 +1,9 @@
 import type { Reply } from '../../http/contract/route.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
-import { alert, count, facts, field, form } from '../components.ts';
-import { html } from '../html.ts';
+import type { Visit } from '../api.ts';
+import { alert, count, facts, field, form, html } from '../components.ts';
 import { show, showBare } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import type { Visit } from '../visit.ts';
 
 export interface AccountDeps {
   /** Counts a form for a new password from the visitor's network. @returns seconds until the next; null: this one counts */

@@ -1,15 +1,12 @@
 import { DAY } from '../kernel/time.ts';
 import {
   type Company,
-  companySchema,
   type MatchType,
   type Network,
-  networkSchema,
   type SavedResult,
+  UNKNOWN_COMPANY,
+  UNKNOWN_NETWORK,
 } from './result.ts';
-
-const emptyNetwork: Network = networkSchema.parse({});
-const emptyCompany: Company = companySchema.parse({});
 
 /** A provider's record of an address. */
 export interface ProviderRecord {
@@ -103,11 +100,11 @@ export const combineAnswers = (
     return kept.match_type === 'company' ? [of(kept), ...fresh] : [...fresh, of(kept)];
   };
   const network = fill(
-    emptyNetwork,
+    UNKNOWN_NETWORK,
     inOrder((from) => from.network),
   );
   const company = fill(
-    emptyCompany,
+    UNKNOWN_COMPANY,
     inOrder((from) => from.company),
   );
   const days = lead?.record.fresh_for_days ?? FRESH_DAYS[match];

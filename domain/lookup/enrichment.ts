@@ -1,12 +1,21 @@
-/** The work on an address. One file, because commands, decisions and fold of an aggregate are read together. */
 import { List, Map as PersistentMap } from 'immutable';
-import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
-import { isoTime, utcDay } from '../kernel/time.ts';
+import { HOUR, isAhead, isoTime, utcDay } from '../kernel/time.ts';
 import type { ProviderFailure } from './answers.ts';
 import type { EnrichmentEvent, Reservation, WorkKind } from './events.ts';
 import { afterGivingUp, isIncomplete, isStale, type SavedResult, toUtcDays } from './result.ts';
-import { REFRESH_ATTEMPTS, retryDelayMs } from './schedule.ts';
+
+/** A refresh gives up after this many attempts; a first enrichment never does (contract, Lookup 6). */
+const REFRESH_ATTEMPTS = 5;
+
+/**
+ * Returns the milliseconds from failed attempt `attempt` (from 1) to the next: `baseMs` doubled per attempt to at most an
+ * hour, ±20 %. `jitter` from 0 to 1.
+ */
+export const retryDelayMs = (attempt: number, jitter: number, baseMs: number): number =>
+  Math.round(Math.min(baseMs * 2 ** (attempt - 1), HOUR) * (0.8 + 0.4 * jitter));
+
+/** The work on an address. One file, because commands, decisions and fold of an aggregate are read together. */
 
 /** The open round of work. */
 export interface OpenRound {
@@ -37,7 +46,7 @@ export interface Enrichment {
 }
 
 /** The stream has ended, so the command belongs to the next generation. */
-export type EnrichmentRefusal = 'result_forgotten';
+type EnrichmentRefusal = 'result_forgotten';
 
 export type EnrichmentCommand =
   /** Requests the work, or joins the open round. `reservation` null: for a reveal. */

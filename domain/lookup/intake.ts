@@ -1,8 +1,7 @@
 /** A partner's intake of work. One file, because commands, decisions and fold of an aggregate are read together. */
 import { Map as PersistentMap } from 'immutable';
-import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
-import { isoTime, utcDay } from '../kernel/time.ts';
+import { isAhead, isoTime, utcDay } from '../kernel/time.ts';
 import {
   INTAKE_PREFIX,
   type IntakeEvent,

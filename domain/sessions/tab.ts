@@ -1,6 +1,5 @@
-import { isAhead, notAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
-import { DAY, isoTime, MINUTE, utcDay } from '../kernel/time.ts';
+import { DAY, isAhead, isoTime, MINUTE, notAhead, utcDay } from '../kernel/time.ts';
 import { type SessionEvent, TAB_PREFIX } from './events.ts';
 
 /** A session of the tab, as of its last known event. */

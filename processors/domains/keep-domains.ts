@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { createNamesBatcher, createSlotsBatcher } from '../../commands/domains/aggregates.ts';
+import { createNamesBatcher, createSlotsBatcher } from '../../commands/domains/manage-domains.ts';
 import {
   closeSlots,
   completeClaim,

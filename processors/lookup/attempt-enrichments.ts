@@ -5,9 +5,8 @@ import {
   type EnrichmentStreams,
   type KnownEnrichment,
   loadEnrichment,
-} from '../../commands/lookup/generations.ts';
-import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
-import { truncateRestated } from '../../commands/lookup/truncate-restated.ts';
+} from '../../commands/lookup/enrichment-streams.ts';
+import { recordAttempt, truncateRestated } from '../../commands/lookup/record-attempt.ts';
 import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
 import type { Enrichment } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
@@ -16,7 +15,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
 import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
-import { askChain, type ChainNotes, type Provider } from './provider.ts';
+import { askChain, type ChainNotes, type Provider } from './providers/provider.ts';
 
 export interface AttemptOptions extends EnrichmentStreams {
   readonly pool: pg.Pool;

@@ -1,9 +1,8 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-enrichment.ts';
-import { aheadAfter } from '../../domain/kernel/ahead.ts';
-import { DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
+import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-streams.ts';
+import { aheadAfter, DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { durably } from '../../platform/durably.ts';

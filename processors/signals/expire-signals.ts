@@ -5,7 +5,7 @@ import { KEPT_DAYS, signalsExpireAt, signalsStream } from '../../domain/signals/
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
-import { retireStream } from '../retire-stream.ts';
+import { retireStream } from '../retire-streams.ts';
 
 export interface ExpireSignalsOptions {
   readonly store: EventStore;

@@ -2,15 +2,14 @@ import type pg from 'pg';
 import { NIL, v7 as uuid } from 'uuid';
 import { forgetEndpoints } from '../../commands/webhooks/manage-endpoints.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { MAX_DELETED_IN_SNAPSHOT } from '../../domain/webhooks/endpoint-state.ts';
-import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
+import { endpointsStream, MAX_DELETED_IN_SNAPSHOT } from '../../domain/webhooks/endpoints.ts';
 import { endpointEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { AppendTooLarge, type EventStore, type Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inPages } from '../../platform/forget.ts';
 import { throttled } from '../../platform/throttled.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
-import { eachAlone } from '../each-alone.ts';
+import { eachAlone } from '../for-each.ts';
 
 export interface ForgetEndpointsOptions {
   readonly store: EventStore;

@@ -1,5 +1,5 @@
 import { readEvent } from '../../domain/kernel/events.ts';
-import { profileName, websiteHost } from '../../domain/kernel/profile.ts';
+import { profileName, websiteHost } from '../../domain/kernel/text.ts';
 import { enrichmentEvents } from '../../domain/lookup/events.ts';
 import type { Projection } from '../projection.ts';
 

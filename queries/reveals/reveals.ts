@@ -1,7 +1,8 @@
 import { type DatabasePool, sql } from 'slonik';
 import { NIL } from 'uuid';
 import { z } from 'zod';
-import type { UnsweptReveal } from '../../domain/billing/audit-missing.ts';
+import type { UnsweptReveal } from '../../domain/billing/audit-reveals.ts';
+import { withAllFields } from '../../domain/lookup/result.ts';
 import { type RevealResult, revealFacts } from '../../domain/reveals/events.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
 import { findUnexpired } from '../unexpired.ts';
@@ -22,7 +23,10 @@ const readReveal = async (db: DatabasePool, partnerId: string, revealId: string)
   if (row === null) return null;
   const { completed_at, billable, result, ...facts } = row;
   const isComplete = completed_at !== null && billable !== null && result !== null;
-  return { ...facts, completed: isComplete ? { completed_at, billable, result } : null };
+  return {
+    ...facts,
+    completed: isComplete ? { completed_at, billable, result: withAllFields(result) } : null,
+  };
 };
 
 const readExpiredAt = (db: DatabasePool, partnerId: string, revealId: string): Promise<string | null> =>

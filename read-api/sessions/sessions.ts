@@ -3,12 +3,12 @@ import { asUuid, parametersOf, uuidParam } from '../../http/contract/parameters.
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { DayKeys } from '../../platform/day-keys.ts';
-import { findSession, readFeed, toSessionBodies } from '../../queries/sessions/sessions.ts';
+import { findSession, readFeed, readRecent, toSessionBodies } from '../../queries/sessions/sessions.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import type { Cursors } from '../cursor.ts';
-import { listSessionsOperation, previewSessionOperation } from './schemas.ts';
+import { listSessionsOperation, previewSessionOperation, type SessionBody } from './schemas.ts';
 
-export interface SessionRouteDeps {
+interface SessionRouteDeps {
   readonly db: DatabasePool;
   readonly dayKeys: DayKeys;
   readonly cursors: Cursors;
@@ -104,4 +104,37 @@ const preview = async (deps: SessionRouteDeps, request: PartnerRequest): Promise
   if (body === undefined) return refusal(request, 'session_expired');
   await deps.countCall(request, row.tracker_id);
   return { status: 200, body: JSON.stringify({ ...body, request_id: request.id }) };
+};
+
+interface RecentDeps {
+  readonly db: DatabasePool;
+  readonly dayKeys: DayKeys;
+  readonly cursors: Cursors;
+}
+
+interface RecentQuery {
+  readonly partnerId: string;
+  readonly trackerId: string | null;
+  /** The `older` of an earlier page of the same list; null: the first page. */
+  readonly before: string | null;
+  readonly now: number;
+}
+
+const PAGE = 50;
+
+/** Returns a page of a partner's sessions, newest first; null if the cursor is of another list. */
+export const recentSessions = async (
+  { db, dayKeys, cursors }: RecentDeps,
+  { partnerId, trackerId, before, now }: RecentQuery,
+): Promise<{ readonly sessions: readonly SessionBody[]; readonly older: string | null } | null> => {
+  const list = `recent sessions ${partnerId}`;
+  const cursor = before === null ? null : await cursors.open(before, list);
+  if (cursor === null && before !== null) return null;
+  const found = await readRecent(db, { partnerId, trackerId, before: cursor, limit: PAGE + 1, now });
+  const page = found.slice(0, PAGE);
+  const last = page.at(-1);
+  return {
+    sessions: await toSessionBodies(page, dayKeys),
+    older: found.length > PAGE && last ? await cursors.seal(BigInt(last.position), list) : null,
+  };
 };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createLinger } from '../../commands/linger.ts';
+import { createLinger } from '../../commands/batch-delay.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { billReveals } from '../../commands/billing/bill-reveals.ts';
 import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
-import { closeTrackerDay } from '../../commands/usage/close-tracker-day.ts';
+import { closeTrackerDay } from '../../commands/usage/close-usage.ts';
 import { queueDeliveries } from '../../commands/webhooks/queue-deliveries.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import { trackerDayStream } from '../../domain/usage/events.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { createSlotsBatcher } from '../../commands/domains/aggregates.ts';
+import { createSlotsBatcher } from '../../commands/domains/manage-domains.ts';
 import { createKey, createPartner, newApiKey, revokeKey } from '../../commands/partners/manage-partner.ts';
 import { loadFromSnapshot } from '../../commands/snapshots.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';

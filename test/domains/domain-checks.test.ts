@@ -1,16 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createNamesBatcher, createSlotsBatcher } from '../../commands/domains/aggregates.ts';
-import { createDomainCommands, type DomainCommands } from '../../commands/domains/manage-domains.ts';
+import {
+  createDomainCommands,
+  createNamesBatcher,
+  createSlotsBatcher,
+  type DomainCommands,
+} from '../../commands/domains/manage-domains.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import { domainStream } from '../../domain/domains/domain.ts';
 import { domainSlotsStream } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { type DomainCheckOptions, startDomainChecks } from '../../processors/domains/check-domains.ts';
+import {
+  type DomainCheckOptions,
+  hasToken,
+  startDomainChecks,
+} from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
-import { hasToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';

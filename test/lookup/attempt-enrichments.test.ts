@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
-import { loadEnrichment } from '../../commands/lookup/generations.ts';
+import {
+  createIntakeBatcher,
+  type LookupStreams,
+  loadEnrichment,
+} from '../../commands/lookup/enrichment-streams.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { HOUR } from '../../domain/kernel/time.ts';
@@ -9,9 +12,8 @@ import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
-import type { Provider } from '../../processors/lookup/provider.ts';
-import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
-import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
+import type { Provider } from '../../processors/lookup/providers/provider.ts';
+import { settleEndedWork, submitLeftReservations } from '../../processors/lookup/settle-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { startProcessor } from '../support/leading.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

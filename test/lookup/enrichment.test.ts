@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
-import { attemptsFor, enrichmentDecider } from '../../domain/lookup/enrichment.ts';
+import { attemptsFor, enrichmentDecider, retryDelayMs } from '../../domain/lookup/enrichment.ts';
 import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
 import { savedResultSchema } from '../../domain/lookup/result.ts';
-import { retryDelayMs } from '../../domain/lookup/schedule.ts';
 import { given } from '../domain/deciding.ts';
 import {
   ANNA,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createIntakeBatcher, type IntakeBatcher } from '../../commands/lookup/aggregates.ts';
+import { createIntakeBatcher, type IntakeBatcher } from '../../commands/lookup/enrichment-streams.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

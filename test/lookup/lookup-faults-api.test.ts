@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
+import { submitLeftReservations } from '../../processors/lookup/settle-reservations.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyStore } from '../support/faulty-store.ts';

@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest';
-import { parseDirectory } from '../../processors/lookup/directory-entries.ts';
-import { createDirectoryProvider } from '../../processors/lookup/directory-provider.ts';
-import { applyMapping, mappingSchema } from '../../processors/lookup/field-mapping.ts';
-import { createHttpProvider } from '../../processors/lookup/http-provider.ts';
-import { askChain, type Provider } from '../../processors/lookup/provider.ts';
+import { createDirectoryProvider, parseDirectory } from '../../processors/lookup/providers/directory.ts';
+import { createHttpProvider } from '../../processors/lookup/providers/http.ts';
+import { applyMapping, mappingSchema } from '../../processors/lookup/providers/mapping.ts';
+import { askChain, type Provider } from '../../processors/lookup/providers/provider.ts';
 import {
   type Answer,
   type AnsweringServer,

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createIntakeBatcher } from '../../commands/lookup/aggregates.ts';
-import { handleEnrichment, loadEnrichment } from '../../commands/lookup/generations.ts';
-import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
-import { snapshotEnrichment } from '../../commands/lookup/snapshot-enrichment.ts';
-import { submitReservation } from '../../commands/lookup/submit-reservation.ts';
-import { truncateRestated } from '../../commands/lookup/truncate-restated.ts';
+import {
+  createIntakeBatcher,
+  handleEnrichment,
+  loadEnrichment,
+} from '../../commands/lookup/enrichment-streams.ts';
+import { recordAttempt, truncateRestated } from '../../commands/lookup/record-attempt.ts';
+import { snapshotEnrichment } from '../../commands/lookup/snapshot-streams.ts';
+import { submitReservation } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import type { EnrichmentCommand } from '../../domain/lookup/enrichment.ts';
 import type { Position } from '../../event-store/port.ts';

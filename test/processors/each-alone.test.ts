@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type EventStore, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { eachAlone } from '../../processors/each-alone.ts';
-import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { eachAlone } from '../../processors/for-each.ts';
+import { truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 it('does the work of those after one that fails, and fails in the end', async () => {

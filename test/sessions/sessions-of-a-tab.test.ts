@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { NIL } from 'uuid';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
-import { expiringSessions } from '../../processors/sessions/expiring-sessions.ts';
+import { expiringSessions } from '../../processors/sessions/expire-sessions.ts';
 import { planOf, rowsRead } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 

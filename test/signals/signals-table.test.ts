@@ -3,14 +3,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import { enrichmentEvents } from '../../domain/lookup/events.ts';
-import type { SavedResult } from '../../domain/lookup/result.ts';
-import { companySchema, networkSchema } from '../../domain/lookup/result.ts';
+import { companySchema, networkSchema, type SavedResult } from '../../domain/lookup/result.ts';
 import { type Clue, type SignalEvent, signalEvents, signalsStream } from '../../domain/signals/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { profiles } from '../../projections/signals/profiles.ts';
 import { forgetSignalsOf, signals } from '../../projections/signals/signals.ts';
-import { MOST_CLUES, readProfiles, readSeenDomains } from '../../queries/signals/signals.ts';
+import { MOST_CLUES, readProfiles, readSeenDomains } from '../../read-api/signals/clues.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;

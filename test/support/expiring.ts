@@ -9,7 +9,7 @@ import { createDayKeys } from '../../platform/day-keys.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
 import { type SweepOptions, sweep } from '../../processors/expiry.ts';
 import { expiringReveals } from '../../processors/reveals/expiring-reveals.ts';
-import { expiringSessions } from '../../processors/sessions/expiring-sessions.ts';
+import { expiringSessions } from '../../processors/sessions/expire-sessions.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
 import { type Completed, complete, completedReveal } from './reveals.ts';

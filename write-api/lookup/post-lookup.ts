@@ -8,6 +8,8 @@ import { commandContext, type KeyRequest, type KeyRoute, type Reply } from '../.
 import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import {
+  type CountLookup,
+  countBeforeSend,
   type LookupReply,
   lookupFragment,
   lookupReply,
@@ -16,8 +18,7 @@ import {
   REFRESH_PENDING,
   type Refresh,
 } from '../../read-api/lookup/answer.ts';
-import { type CountLookup, countBeforeSend } from '../../read-api/lookup/counting.ts';
-import { postLookupOperation } from '../../read-api/lookup/operations.ts';
+import { postLookupOperation } from '../../read-api/lookup/schemas.ts';
 
 export interface PostLookupDeps {
   readonly count: CountLookup;
