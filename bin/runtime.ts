@@ -106,8 +106,8 @@ const openQueue = (config: Config, pool: pg.Pool, clock: Clock, progress: Progre
     pool,
     now: () => clock.now(),
     deliveryIdOf: deliveryId,
-    most: config.WEBHOOK_QUEUE_PER_PARTNER,
-    mostBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
+    maxPending: config.WEBHOOK_QUEUE_PER_PARTNER,
+    maxBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
     hurry: () => progress.hurry(['deliveries']),
   });
 

@@ -1,4 +1,4 @@
-export interface LingerOptions {
+export interface BatchDelayOptions {
   /** Maximum wait for a batch, milliseconds. */
   readonly ms: number;
   /** Number of calls that ends the wait early. */
@@ -6,7 +6,7 @@ export interface LingerOptions {
 }
 
 /** For calls that each take one durable write. At 100 calls a second, four share a commit and wait 15 ms on average. */
-export const LINGER: LingerOptions = { ms: 40, most: 4 };
+export const GROUP_COMMIT_DELAY: BatchDelayOptions = { ms: 40, most: 4 };
 
 /** Calls that skip the wait after a batch that stayed too small; doubled after each such batch. */
 const SKIPPED_WAITS = { first: 16, largest: 256 } as const;
@@ -16,7 +16,7 @@ const SKIPPED_WAITS = { first: 16, largest: 256 } as const;
  * skip the wait while batches stay too small.
  * @returns a function that resolves when the call may proceed
  */
-export const createLinger = ({ ms, most }: LingerOptions): (() => Promise<void>) => {
+export const createBatchDelay = ({ ms, most }: BatchDelayOptions): (() => Promise<void>) => {
   let held = Promise.withResolvers<void>();
   let count = 0;
   let timer: NodeJS.Timeout | null = null;

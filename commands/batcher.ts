@@ -165,11 +165,11 @@ class StreamStates<State, Command, Event extends { type: string; data: object },
 
 export interface Batcher<State, Command, R extends string> {
   /**
-   * Decides the command together with all others that wait for the same stream, in one append. `read` derives the
+   * Submits a command: decides it together with all others that wait for the same stream, in one append. `read` derives the
    * response from the state right after the command.
    * @throws what `handle` throws
    */
-  submit<T>(
+  submitCommand<T>(
     stream: string,
     command: Command,
     context: CommandContext,
@@ -189,24 +189,6 @@ export interface Batcher<State, Command, R extends string> {
 
 /** Commands of one stream, in order; a command leaves the queue after its append has ended. */
 type Queue<State, Command, R extends string> = Waiting<State, Command, R>[];
-
-/** One append of a stream's first commands, and its retries. */
-interface Run<State, Command, R extends string> {
-  readonly stream: string;
-  readonly queue: Queue<State, Command, R>;
-  /** How many commands of the queue it has decided. */
-  commands: number;
-  /** Waits after a conflict, and throws any other error. */
-  readonly afterConflict: (error: unknown) => Promise<void>;
-}
-
-type Step<State> =
-  | { readonly is: 'reading' }
-  /** `isCurrent`: the state was read from the store for this batch. */
-  | { readonly is: 'deciding'; readonly loaded: Loaded<State>; readonly isCurrent: boolean }
-  | { readonly is: 'appending'; readonly loaded: Loaded<State>; readonly batch: Batch<State> }
-  | { readonly is: 'refused'; readonly error: unknown }
-  | { readonly is: 'settled' };
 
 /** Creates a batcher; a process needs one per kind of hot stream (architecture, rule 5). */
 export const createBatcher = <State, Command, Event extends { type: string; data: object }, R extends string>(
@@ -228,7 +210,7 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
     this.#states = new StreamStates(store, aggregate);
   }
 
-  submit<T>(
+  submitCommand<T>(
     stream: string,
     command: Command,
     context: CommandContext,
@@ -280,9 +262,9 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
         queue.push(waiting);
         return;
       }
-      const fresh = [waiting];
-      this.#queues.set(stream, fresh);
-      void this.#drain(stream, fresh);
+      const begun = [waiting];
+      this.#queues.set(stream, begun);
+      void this.#drain(stream, begun);
     });
   }
 
@@ -294,57 +276,54 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
 
   /** Decides and appends the first commands of a queue, and retries on conflict. */
   async #runBatch(stream: string, queue: Queue<State, Command, R>): Promise<void> {
-    const run = { stream, queue, commands: queue.length, afterConflict: conflictRetries() };
-    const cached = this.#states.cached(stream);
-    let step: Step<State> = cached ? { is: 'deciding', loaded: cached, isCurrent: false } : { is: 'reading' };
+    const afterConflict = conflictRetries();
+    let commands = queue.length;
+    let loaded = this.#states.cached(stream);
+    let isCurrent = false;
     try {
-      while (step.is !== 'settled') step = await this.#next(run, step);
+      for (;;) {
+        if (loaded === undefined) {
+          loaded = await this.#states.read(stream);
+          isCurrent = true;
+        }
+        const batch = decideBatch(this.#aggregate, queue, loaded.state);
+        ({ commands } = batch);
+        if (batch.events.length === 0 && isCurrent) {
+          queue.splice(0, commands);
+          batch.settle(null);
+          return;
+        }
+        // Without an append, no conflict would reveal that the cached state is stale.
+        if (batch.events.length > 0 && (await this.#append(stream, queue, loaded, batch, afterConflict)))
+          return;
+        loaded = undefined;
+      }
     } catch (error) {
       // The outcome of the append may be unknown, so the cached state is unreliable.
       this.#states.forget(stream);
-      for (const waiting of queue.splice(0, run.commands)) waiting.reject(error);
+      for (const waiting of queue.splice(0, commands)) waiting.reject(error);
     }
   }
 
-  async #next(run: Run<State, Command, R>, now: Step<State>): Promise<Step<State>> {
-    switch (now.is) {
-      case 'reading':
-        return { is: 'deciding', loaded: await this.#states.read(run.stream), isCurrent: true };
-      case 'deciding': {
-        const batch = decideBatch(this.#aggregate, run.queue, now.loaded.state);
-        run.commands = batch.commands;
-        if (batch.events.length > 0) return { is: 'appending', loaded: now.loaded, batch };
-        // Without an append, no conflict would reveal that the cached state is stale.
-        if (!now.isCurrent) return { is: 'reading' };
-        run.queue.splice(0, run.commands);
-        batch.settle(null);
-        return { is: 'settled' };
-      }
-      case 'appending':
-        return this.#append(run, now.loaded, now.batch);
-      case 'refused':
-        await run.afterConflict(now.error);
-        return { is: 'reading' };
-      case 'settled':
-        return now;
-    }
-  }
-
+  /** @returns false after a conflict */
   async #append(
-    { stream, queue, commands }: Run<State, Command, R>,
+    stream: string,
+    queue: Queue<State, Command, R>,
     loaded: Loaded<State>,
     batch: Batch<State>,
-  ): Promise<Step<State>> {
+    afterConflict: (error: unknown) => Promise<void>,
+  ): Promise<boolean> {
     try {
       const expected = loaded.revision ?? 'no_stream';
       const { revision, position } = await appendSafely(this.#store, stream, expected, batch.events);
       this.#states.cache(stream, { state: batch.state, revision });
-      const [first] = queue.splice(0, commands);
+      const [first] = queue.splice(0, batch.commands);
       batch.settle(position);
       await this.#states.snapshot(stream, loaded.revision, { state: batch.state, revision }, first?.context);
-      return { is: 'settled' };
+      return true;
     } catch (error) {
-      return { is: 'refused', error };
+      await afterConflict(error);
+      return false;
     }
   }
 }

@@ -161,11 +161,11 @@ export const expiredItems = ({
   order by i.expires_at, i.${id} limit ${BATCH}`;
 
 /** Reported of those that expired first. Millions may at one moment: to read all would come to the query's time limit. */
-const MOST_OVERDUE = 100_000;
+const MAX_OVERDUE_ROWS = 100_000;
 /** Items still present so long after their expiry are reported. */
-const OVERDUE = 10 * MINUTE;
+const OVERDUE_MS = 10 * MINUTE;
 /** Days are closed an hour after midnight; the second hour allows for a slow run. */
-const CLOSED_AFTER = 2 * HOUR;
+const CLOSED_AFTER_MS = 2 * HOUR;
 
 /**
  * Deletes expired items: first their streams, then it appends the expiry event on which the read model drops its rows. The
@@ -278,8 +278,8 @@ const reportBlocked = async (
     name: `overdue ${kind.name}`,
     text: `select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
            from (select expires_at, last_position, ${kind.counted} as is_counted from ${kind.table}
-                 where expires_at <= $1 order by expires_at limit ${MOST_OVERDUE}) first where is_counted`,
-    values: [new Date(now - OVERDUE), utcDay(now - CLOSED_AFTER)],
+                 where expires_at <= $1 order by expires_at limit ${MAX_OVERDUE_ROWS}) first where is_counted`,
+    values: [new Date(now - OVERDUE_MS), utcDay(now - CLOSED_AFTER_MS)],
   });
   const { rows: count = 0, oldest = null, first_position = null } = rows[0] ?? {};
   onBlocked(kind.name, count, oldest === null ? 0 : (now - oldest.getTime()) / 1_000);

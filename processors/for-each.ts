@@ -19,7 +19,10 @@ export const inParallel = async <T>(items: Iterable<T>, work: (item: T) => Promi
  * theirs; the store's failure would be that of all.
  * @throws the first failure, after the others' work; StoreUnavailable at once
  */
-export const eachAlone = async <T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> => {
+export const forEachIsolated = async <T>(
+  items: Iterable<T>,
+  work: (item: T) => Promise<void>,
+): Promise<void> => {
   const failures: unknown[] = [];
   for (const item of items) {
     try {

@@ -77,7 +77,7 @@ const applyAlone = async (
 
 export interface PassOptions {
   readonly tail: Tail;
-  /** A dedicated session whose search path contains the tables. */
+  /** A dedicated connection whose search path contains the tables. */
   readonly db: pg.ClientBase;
   readonly pool: pg.Pool;
   readonly lease: Lease;

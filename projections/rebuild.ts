@@ -25,20 +25,17 @@ const NOWAIT_PAUSE_MS = 10;
  * (a second), so that in a deadlock the switch is the side that gives up.
  */
 const LOCK_TIMEOUT_MS = 500;
-/** A reader that is seen in two looks is a long one. */
-const LOOK_MS = 1_000;
-/** Then it tries again all the same: where long readers overlap, there may always be one. */
-const MAX_LOOKS = 30;
+/** Then it waits without a lock, because all later readers would queue behind a lock that is waited for. */
+const RETRY_MS = 5_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 const DEADLOCK = '40P01';
-const NOT_ALLOWED = '42501';
 
 const tablesOf = (projections: readonly Projection[]): string[] =>
   projections.flatMap((projection) => projection.tables);
 
 /**
  * Replaces the live tables by the new ones, unless the live ones have applied later events that still exist. Where a
- * reader (an analyst, an export, a backup) holds the tables, it waits for that to end, and tries again.
+ * reader (an analyst, an export, a backup) holds the tables, it tries again a little later.
  * @returns whether the tables were replaced
  */
 export const switchOver = async (switching: Switching, position: Position | null): Promise<boolean> => {
@@ -50,39 +47,9 @@ export const switchOver = async (switching: Switching, position: Position | null
       if (!isHeld(error)) throw error;
       await db.query('rollback');
       onWaiting?.();
-      await longReadersGone(switching);
+      await pause(RETRY_MS);
     }
   }
-};
-
-/** Waits without locking: all later readers would queue behind a lock that is waited for. */
-const longReadersGone = async ({ db, projections }: Switching): Promise<void> => {
-  const tables = tablesOf(projections);
-  let before = await readersOf(db, tables);
-  for (let look = 0; look < MAX_LOOKS; look += 1) {
-    await pause(LOOK_MS);
-    const now = await readersOf(db, tables);
-    if (![...now].some((transaction) => before.has(transaction))) return;
-    before = now;
-  }
-};
-
-/**
- * Returns the transactions that hold the tables. A reader of a view holds its tables as well. Where the service may not read locks
- * (docs/analytics.md), none are seen.
- */
-const readersOf = async (db: pg.ClientBase, tables: readonly string[]): Promise<Set<string>> => {
-  const looking = db.query<{ transaction: string }>(
-    `select distinct virtualtransaction as transaction from pg_locks
-     where database = (select oid from pg_database where datname = current_database())
-       and relation = any ($1::text[]::regclass[]) and granted`,
-    [tables.map((table) => `read.${table}`)],
-  );
-  const { rows } = await looking.catch((error: unknown) => {
-    if ((error as { code?: string }).code !== NOT_ALLOWED) throw error;
-    return { rows: [] };
-  });
-  return new Set(rows.map(({ transaction }) => transaction));
 };
 
 const isHeld = (error: unknown): boolean => {

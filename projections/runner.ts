@@ -14,13 +14,13 @@ import type { Projection } from './projection.ts';
 
 /** Time that a running query gets at shutdown. */
 const ENDING_MS = 1_000;
-/** Far longer than a batch takes: until then a session that the network has dropped keeps its read models from growing. */
+/** Far longer than a batch takes: until then a connection that the network has dropped keeps its read models from growing. */
 const ANSWER_MS = 15_000;
-const SESSION = `set search_path to read; set synchronous_commit to off; set enable_seqscan to off; set jit to off;
+const CONNECTION_SETTINGS = `set search_path to read; set synchronous_commit to off; set enable_seqscan to off; set jit to off;
   set idle_in_transaction_session_timeout = '${IDLE_TRANSACTION}'`;
 
-/** Runs work with a session of its own. Losing the session aborts the work. */
-const withSession = async (
+/** Runs work with a connection of its own. Losing the connection aborts the work. */
+const withConnection = async (
   url: string,
   lease: Lease,
   signal: AbortSignal,
@@ -43,13 +43,14 @@ const withSession = async (
   db.on('end', () => lost.abort());
   try {
     await db.connect();
-    await db.query(SESSION);
+    await db.query(CONNECTION_SETTINGS);
     await work(db, AbortSignal.any([signal, lost.signal]));
   } finally {
     signal.removeEventListener('abort', endSoon);
     end();
   }
-  if (lost.signal.aborted && !signal.aborted) throw new Error('the projections lost their database session');
+  if (lost.signal.aborted && !signal.aborted)
+    throw new Error('the projections lost their database connection');
 };
 
 export interface ProjectionsOptions {
@@ -156,7 +157,7 @@ const runSession = async (
   untilCaughtUp: boolean,
 ): Promise<void> => {
   const { tail, pool, progress, log } = options;
-  await withSession(options.url, lease, signal, (db, ending) => {
+  await withConnection(options.url, lease, signal, (db, ending) => {
     const pass: PassOptions = {
       tail,
       db,

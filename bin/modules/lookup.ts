@@ -7,8 +7,8 @@ import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { forgetProviderDays } from '../../processors/lookup/providers/provider-counts.ts';
 import {
+  resubmitOrphaned,
   settleEndedWork,
-  submitLeftReservations,
   truncateIntakes,
 } from '../../processors/lookup/settle-reservations.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
@@ -53,7 +53,7 @@ export const lookupRoutes = ({
   return [
     postLookupRoute({
       ...shared,
-      submit: (request, context) => submitLookup(submitting, request, context),
+      submitLookup: (request, context) => submitLookup(submitting, request, context),
       projected: ownWrite(['lookups']),
     }),
     getLookupRoute({
@@ -76,7 +76,7 @@ export const lookupWork = (context: WorkerContext): WorkerModule => {
   return {
     processors: { lookups: [settleEndedWork(streams, clock)] },
     jobs: (signal) => [
-      ['*/15 * * * * *', () => submitLeftReservations({ ...streams, configured, pool, clock, log })],
+      ['*/15 * * * * *', () => resubmitOrphaned({ ...streams, configured, pool, clock, log })],
       ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
       ['47 3 * * *', () => forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY))],
       ['53 3 * * *', () => forgetProviderDays(pool, clock.now())],

@@ -9,7 +9,7 @@ import { type EnrichmentStreams, handleEnrichment, type KnownEnrichment } from '
 
 interface AttemptOutcome {
   readonly ip: string;
-  readonly round: number;
+  readonly roundNumber: number;
   readonly attempt: number;
   readonly outcome:
     | { readonly result: SavedResult }
@@ -23,7 +23,7 @@ interface AttemptOutcome {
 /** Records the outcome of an attempt; ignored unless that attempt is due. `known`: the state just loaded. */
 export const recordAttempt = async (
   streams: EnrichmentStreams,
-  { ip, round, attempt, outcome, jitter, retryBaseMs }: AttemptOutcome,
+  { ip, roundNumber, attempt, outcome, jitter, retryBaseMs }: AttemptOutcome,
   context: CommandContext,
   known?: KnownEnrichment,
 ): Promise<Position | null> => {
@@ -31,10 +31,10 @@ export const recordAttempt = async (
     streams,
     ip,
     'result' in outcome
-      ? { type: 'Complete', round, attempt, result: outcome.result }
+      ? { type: 'Complete', round: roundNumber, attempt, result: outcome.result }
       : {
           type: 'Fail',
-          round,
+          round: roundNumber,
           attempt,
           failures: outcome.failures,
           answered: outcome.answered,

@@ -25,7 +25,7 @@ export const settleReservations = async (
   await Promise.all(
     [...byPartner].map(async ([partner_id, own]) => {
       const reservation_ids = own.map((reservation) => reservation.reservation_id);
-      const settled = await intake.submit(
+      const settled = await intake.submitCommand(
         intakeStream(partner_id),
         { type: 'Settle', partner_id, reservation_ids, at: context.at },
         { ...context, partnerId: partner_id },
@@ -140,7 +140,7 @@ export const submitLookup = async (
   try {
     const reserved = await reserve(deps, command, context);
     if ('refusal' in reserved) return notStarted(loaded.state, reserved.refusal, reserved.retryAfterSeconds);
-    const submission = await submit(deps, loaded, request, reserved, context);
+    const submission = await submitReserved(deps, loaded, request, reserved, context);
     position = submission.is === 'refused' ? null : submission.position;
     return submission;
   } finally {
@@ -199,7 +199,7 @@ const reserve = async (
   context: CommandContext,
 ): Promise<Reserved> => {
   const { ip, partner_id } = command;
-  const result = await intake.submit(intakeStream(partner_id), command, context, (after) =>
+  const result = await intake.submitCommand(intakeStream(partner_id), command, context, (after) =>
     after.open.get(after.openByIp.get(ip) ?? ''),
   );
   if (!result.ok) {
@@ -217,7 +217,7 @@ const reserve = async (
 };
 
 /** Submits the reservation. After a failure the reservation stays and a processor submits it later. */
-const submit = async (
+const submitReserved = async (
   deps: SubmitLookupDeps,
   loaded: KnownEnrichment,
   { ip }: SubmitLookup,

@@ -10,7 +10,7 @@ import {
   revealStream,
 } from '../../domain/reveals/reveal.ts';
 import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
-import { createLinger, LINGER } from '../batch-delay.ts';
+import { createBatchDelay, GROUP_COMMIT_DELAY } from '../batch-delay.ts';
 import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
 import type { QueueReservation } from '../queue-reservation.ts';
 
@@ -135,12 +135,12 @@ export type RevealSession = (
 /** Creates the command. Concurrent equal requests share one execution, and concurrent reveals share a group commit. */
 export const createRevealSession = (deps: RevealDeps): RevealSession => {
   const running = new Map<string, ReturnType<RevealSession>>();
-  const linger = createLinger(LINGER);
+  const batchDelay = createBatchDelay(GROUP_COMMIT_DELAY);
   return (request, context) => {
     const equalRequests = `${revealIdOf(request)} ${request.sessionId}`;
     const shared = running.get(equalRequests);
     if (shared) return shared;
-    const execution = linger()
+    const execution = batchDelay()
       .then(() => revealSession(deps, request, context))
       .finally(() => running.delete(equalRequests));
     running.set(equalRequests, execution);

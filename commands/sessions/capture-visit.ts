@@ -10,7 +10,7 @@ import {
 } from '../../domain/sessions/events.ts';
 import {
   hasVisitsAhead,
-  REMEMBERED,
+  MAX_TAB_EVENTS,
   type Tab,
   tabDecider,
   tabStream,
@@ -24,7 +24,7 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
-import { createLinger, LINGER } from '../batch-delay.ts';
+import { createBatchDelay, GROUP_COMMIT_DELAY } from '../batch-delay.ts';
 import {
   appendSafely,
   type CommandContext,
@@ -36,7 +36,7 @@ import {
 import type { QueueReservation } from '../queue-reservation.ts';
 
 /** A visit as it reached the service. */
-export interface CapturedVisit {
+export interface Capture {
   readonly tracker_id: string;
   readonly partner_id: string;
   /** Token of the browser tab, lower case. */
@@ -71,7 +71,7 @@ type ReserveQueue = (
  * @throws OutcomeUnknown, or the port's other errors when nothing was written; repeating the visit is safe
  */
 export type CaptureVisit = (
-  visit: CapturedVisit,
+  visit: Capture,
   context: CommandContext,
   admitted?: () => void,
 ) => Promise<CaptureOutcome>;
@@ -100,27 +100,27 @@ const sizeOf = ({ state }: KnownTab): number => TAB_SIZE + state.sessions.length
  * Creates the command. Most visits are a tab's first or follow one in this process, so it decides on the cached state, or
  * on an empty one; the append at that exact revision detects stale state. Only after a conflict it reads the stream's end.
  */
-export function createVisitCapture(
+export function createCaptureVisit(
   store: EventStore,
   keys: VisitorKeys,
   reserveQueue: ReserveQueue,
 ): CaptureVisit {
   const knownTabs = new LRUCache<string, KnownTab>({ maxSize: CACHE_SIZE, sizeCalculation: sizeOf });
   const oneAtATime = createKeyedMutex();
-  const linger = createLinger(LINGER);
+  const batchDelay = createBatchDelay(GROUP_COMMIT_DELAY);
 
   async function captureVisit(
-    visit: CapturedVisit,
+    visit: Capture,
     context: CommandContext,
     admitted: () => void = () => undefined,
   ): Promise<CaptureOutcome> {
-    await linger();
+    await batchDelay();
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + MAX_CAPTURE_MS;
     const isWanted = (): boolean => performance.now() < deadline;
     return oneAtATime(tabId, async () => {
       if (!isWanted()) throw new StoreBusy(`earlier visits of tab ${tabId} took too long`);
-      const commandOn = await createVisitCommand(keys, visit, context.at);
+      const commandOn = await createVisit(keys, visit, context.at);
       const afterConflict = conflictRetries();
       let tab = knownTabs.get(tabId) ?? UNKNOWN;
       let hasReadStream = false;
@@ -181,9 +181,9 @@ export function createVisitCapture(
  * Returns what makes the command for each state of the tab that is tried. The id and seal of a session that may begin are made once.
  * @param at milliseconds
  */
-async function createVisitCommand(
+async function createVisit(
   keys: VisitorKeys,
-  { ip, custom, token: _, ...visit }: CapturedVisit,
+  { ip, custom, token: _, ...visit }: Capture,
   at: number,
 ): Promise<(state: Tab) => Promise<Visit>> {
   const today = utcDay(at);
@@ -211,7 +211,7 @@ async function createVisitCommand(
  * @param at milliseconds
  */
 async function readTab(store: EventStore, tabId: string, generation: number, at: number): Promise<KnownTab> {
-  const read = { direction: 'backwards', limit: REMEMBERED, includeExpired: true } as const;
+  const read = { direction: 'backwards', limit: MAX_TAB_EVENTS, includeExpired: true } as const;
   const back = await Array.fromAsync(store.readStream(tabStream(tabId, generation), read));
   const state = back.reduceRight((folded, stored) => {
     const event = readEvent(sessionEvents, stored);

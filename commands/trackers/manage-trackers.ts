@@ -22,7 +22,7 @@ const aggregate: SnapshottedAggregate<Trackers, TrackerCommand, TrackerEvent, Tr
   decider: trackersDecider,
   snapshot: snapshotTrackers,
   partOf: partOfTrackers,
-  sizeOf: ({ byId, deleted, deletedBefore }) => byId.size + deleted.size + deletedBefore.size,
+  sizeOf: ({ byId, deleted }) => byId.size + deleted.size,
 };
 
 export interface NewTracker {
@@ -67,7 +67,7 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
   const batcher = createBatcher(store, aggregate);
   const run = async (command: TrackerCommand, context: CommandContext): Outcome<ChangedTracker> => {
     const { partner_id, tracker_id } = command;
-    const result = await batcher.submit(trackersStream(partner_id), command, context, ({ byId }) =>
+    const result = await batcher.submitCommand(trackersStream(partner_id), command, context, ({ byId }) =>
       byId.get(tracker_id),
     );
     if (!result.ok) return result;
@@ -81,7 +81,7 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
     context: CommandContext,
   ): Outcome<DeletedTracker> => {
     const command = { type: 'Delete', partner_id, tracker_id, at: context.at } as const;
-    const result = await batcher.submit(trackersStream(partner_id), command, context, (state) =>
+    const result = await batcher.submitCommand(trackersStream(partner_id), command, context, (state) =>
       deletedAt(state, tracker_id),
     );
     if (!result.ok) return result;

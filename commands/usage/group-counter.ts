@@ -18,7 +18,7 @@ import {
 } from './count-streams.ts';
 
 /** Maximum wait for more counts. */
-const GATHER_MS = 2;
+const BATCH_WINDOW_MS = 2;
 
 interface Waiting {
   /** Returns the number of counts that wait for an append. */
@@ -26,15 +26,15 @@ interface Waiting {
 }
 
 /** A short wait for more counts, so that they share an append. One caller waits at a time. */
-class Gathering {
+class BatchWindow {
   #wanted = Number.POSITIVE_INFINITY;
   #end: (() => void) | null = null;
 
-  /** Waits until `answers` counts are waiting, or `GATHER_MS` is over. */
+  /** Waits until `answers` counts are waiting, or `BATCH_WINDOW_MS` is over. */
   async wait(waiting: Waiting, answers: number): Promise<void> {
     if (waiting.answers() >= answers) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, GATHER_MS);
+      const timer = setTimeout(resolve, BATCH_WINDOW_MS);
       this.#wanted = answers;
       this.#end = () => {
         clearTimeout(timer);
@@ -192,7 +192,7 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
   readonly #sums: Sums<Row>;
   readonly #streams: CountStreams<Row>;
   readonly #waiting: WaitingGroups<Row>;
-  readonly #gathering = new Gathering();
+  readonly #batchWindow = new BatchWindow();
   #writing: readonly Group<Row>[] = [];
   #isRunning = false;
   #running: Promise<void> = Promise.resolve();
@@ -212,7 +212,7 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
     if (this.#isClosed) return Promise.reject(new CountNotDurable('the counter is closed'));
     const group = this.#waiting.add(row);
     this.#watching ??= setTimeout(() => this.#watch(), GROUP_MS);
-    this.#gathering.note(this.#waiting);
+    this.#batchWindow.note(this.#waiting);
     if (!this.#isRunning) {
       this.#isRunning = true;
       // After this turn of the event loop, so that requests read together share the append; without a trace, because
@@ -244,7 +244,7 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
     while (!this.#waiting.isEmpty()) {
       // An append costs more than the responses that share it. Waiting for half of the last group is enough: it is
       // answered while the other half is counted.
-      if (groupSize >= MIN_GROUP_TO_WAIT) await this.#gathering.wait(this.#waiting, groupSize / 2);
+      if (groupSize >= MIN_GROUP_TO_WAIT) await this.#batchWindow.wait(this.#waiting, groupSize / 2);
       const batch = this.#waiting.take();
       // All groups may have been refused meanwhile.
       if (batch.length > 0) await this.#write(batch).catch((error: unknown) => refuseAll(batch, error));

@@ -96,7 +96,7 @@ export const createEndpointCommands = (deps: EndpointDeps): EndpointCommands => 
     context: CommandContext,
   ): EndpointResult => {
     const { partner_id, webhook_id } = command;
-    const result = await batcher.submit(endpointsStream(partner_id), command, context, ({ byId }) =>
+    const result = await batcher.submitCommand(endpointsStream(partner_id), command, context, ({ byId }) =>
       byId.get(webhook_id),
     );
     if (!result.ok) return result;

@@ -272,8 +272,8 @@ const rowsWithoutReceipt = ({ byId }: Receipts, { expired, rows }: Traces, { now
   });
 
 /** Returns whether a sweep may be deleting the receipt: it deletes the stream before it appends the id to `expired-…`. */
-const isExpired = (kept: { readonly expires_at: string } | null | undefined, now: number): boolean =>
-  kept != null && Date.parse(kept.expires_at) <= aheadAfter(now);
+const isExpired = (item: { readonly expires_at: string } | null | undefined, now: number): boolean =>
+  item != null && Date.parse(item.expires_at) <= aheadAfter(now);
 
 /** A completed reveal in the read model. */
 export interface UnitRow {
@@ -339,7 +339,7 @@ export interface UnitSum {
   readonly units: number;
 }
 
-export const ALL = 'all';
+export const ALL_CALLERS = 'all';
 /** Labels of a sum's owner. */
 export const keyLabel = (keyId: string): string => `key ${keyId}`;
 export const userLabel = (userId: string): string => `user ${userId}`;
@@ -348,7 +348,7 @@ const sumsOf = (entries: readonly Entry[]): UnitSum[] => {
   const sums = new Map<string, UnitSum>();
   for (const { completed_at, key_id, user_id, units } of entries) {
     const month = monthOf(completed_at);
-    const whose = [ALL];
+    const whose = [ALL_CALLERS];
     if (key_id !== null) whose.push(keyLabel(key_id));
     if (user_id !== null) whose.push(userLabel(user_id));
     for (const who of whose) {

@@ -91,13 +91,15 @@ export const combineAnswers = (
     const unknown = answered.filter(({ record }) => !hasData(record));
     return { outcome: 'failed', failures, answered: unknown.map(({ provider }) => provider) };
   }
-  const kept = lacksAnswers ? earlier : null;
+  const earlierFields = lacksAnswers ? earlier : null;
   const inOrder = <T>(
     of: (from: { network: Network | null; company: Company | null }) => T,
   ): (T | null)[] => {
-    const fresh = known.map(({ record }) => of(record));
-    if (kept === null) return fresh;
-    return kept.match_type === 'company' ? [of(kept), ...fresh] : [...fresh, of(kept)];
+    const current = known.map(({ record }) => of(record));
+    if (earlierFields === null) return current;
+    return earlierFields.match_type === 'company'
+      ? [of(earlierFields), ...current]
+      : [...current, of(earlierFields)];
   };
   const network = fill(
     UNKNOWN_NETWORK,

@@ -15,8 +15,6 @@ const REFRESH_ATTEMPTS = 5;
 export const retryDelayMs = (attempt: number, jitter: number, baseMs: number): number =>
   Math.round(Math.min(baseMs * 2 ** (attempt - 1), HOUR) * (0.8 + 0.4 * jitter));
 
-/** The work on an address. One file, because commands, decisions and fold of an aggregate are read together. */
-
 /** The open round of work. */
 export interface OpenRound {
   readonly round: number;
@@ -122,7 +120,8 @@ const snapshotRepeated = (state: Enrichment, at: number): EnrichmentEvent[] => {
   return [snapshotOf(state, isFromBefore(saved, Date.parse(utcDay(at)), at) ? toUtcDays(saved) : saved)];
 };
 
-const submit = (
+/** Requests a round of work, or joins the open one. */
+const requestOrJoin = (
   { ip, reservation, configured, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
   state: Enrichment,
 ): EnrichmentEvent[] => {
@@ -243,7 +242,7 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
     if (state.forgotten && command.type !== 'Forget') return refuse('result_forgotten');
     switch (command.type) {
       case 'Submit':
-        return accept(submit(command, state));
+        return accept(requestOrJoin(command, state));
       case 'Complete': {
         const { round, attempt, result } = command;
         if (!isDue(state.open, round, attempt)) return accept([]);

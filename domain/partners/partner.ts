@@ -1,4 +1,4 @@
-import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
+import { Map as PersistentMap, OrderedSet as PersistentOrderedSet, Set as PersistentSet } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
 import {
@@ -74,8 +74,6 @@ export const DEFAULT_LIMITS: KeyLimits = {
   expires_at: null,
 };
 
-/** A partner and its keys. One file, because commands, decisions and fold of an aggregate are read together. */
-
 interface Key {
   readonly name: string;
   readonly limits: KeyLimits;
@@ -88,19 +86,12 @@ export interface Partner {
   /** By id, without revoked ones. */
   readonly keys: PersistentMap<string, Key>;
   readonly keyNames: PersistentSet<string>;
-  /** Ids of recently revoked keys: the latest, and those before them. */
-  readonly revoked: PersistentSet<string>;
-  readonly revokedBefore: PersistentSet<string>;
+  /** Ids of recently revoked keys, the latest last. */
+  readonly revoked: PersistentOrderedSet<string>;
 }
 
-/**
- * Minimum number of remembered revocations; the maximum is twice that. Bounded, because a script that creates and revokes keys
- * would otherwise make the snapshot too large for an append.
- */
+/** Of twice as many the latest stay, so that a snapshot holds them in one append. */
 const REVOKED_REMEMBERED = 2_500;
-
-const isRevoked = ({ revoked, revokedBefore }: Partner, keyId: string): boolean =>
-  revoked.has(keyId) || revokedBefore.has(keyId);
 
 /** The creator of a change; ceilings apply only to users. */
 export type KeyManager = 'operator' | 'user';
@@ -183,7 +174,7 @@ const createPartner = (
 const createKey = (command: Extract<PartnerCommand, { type: 'CreateKey' }>, state: Partner) => {
   const { partner_id, key_id, name, hash, limits, by, at } = command;
   if (!nameIsValid(name)) return refuse<PartnerRefusal>('invalid_name');
-  if (isRevoked(state, key_id)) return refuse<PartnerRefusal>('key_revoked');
+  if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
   if (state.keys.has(key_id)) return accept<PartnerEvent[]>([]);
   if (state.keyNames.has(name)) return refuse<PartnerRefusal>('key_name_taken');
   const exceeded = by === 'user' ? exceededCeiling(state, { from: null, to: limits, at }) : null;
@@ -194,7 +185,7 @@ const createKey = (command: Extract<PartnerCommand, { type: 'CreateKey' }>, stat
 
 const updateKey = (command: Extract<PartnerCommand, { type: 'UpdateKey' }>, state: Partner) => {
   const { partner_id, key_id, limits, at } = command;
-  if (isRevoked(state, key_id)) return refuse<PartnerRefusal>('key_revoked');
+  if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
   const key = state.keys.get(key_id);
   if (!key) return refuse<PartnerRefusal>('key_not_found');
   const next = { ...key.limits, ...limits };
@@ -212,8 +203,7 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
     ceilings: DEFAULT_CEILINGS,
     keys: PersistentMap(),
     keyNames: PersistentSet(),
-    revoked: PersistentSet(),
-    revokedBefore: PersistentSet(),
+    revoked: PersistentOrderedSet(),
   },
 
   decide(command, state) {
@@ -232,7 +222,7 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
         return updateKey(command, state);
       case 'RevokeKey': {
         const { key_id } = command;
-        if (isRevoked(state, key_id)) return accept([]);
+        if (state.revoked.has(key_id)) return accept([]);
         if (!state.keys.has(key_id)) return refuse('key_not_found');
         return accept([
           { type: 'partners.KeyRevoked.v1', data: { partner_id, key_id, revoked_at: isoTime(at) } },
@@ -265,13 +255,12 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
       case 'partners.KeyRevoked.v1': {
         const key = state.keys.get(data.key_id);
         const revoked = state.revoked.add(data.key_id);
-        const isFull = revoked.size >= REVOKED_REMEMBERED;
+        const isFull = revoked.size >= 2 * REVOKED_REMEMBERED;
         return {
           ...state,
           keys: state.keys.delete(data.key_id),
           keyNames: key ? state.keyNames.delete(key.name) : state.keyNames,
-          revoked: isFull ? PersistentSet() : revoked,
-          revokedBefore: isFull ? revoked : state.revokedBefore,
+          revoked: isFull ? revoked.takeLast(REVOKED_REMEMBERED) : revoked,
         };
       }
       case 'partners.PartnerSnapshotted.v1':
@@ -282,22 +271,12 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
             data.keys.map((key) => [key.key_id, { name: key.name, limits: limitsOf(key) }]),
           ),
           keyNames: PersistentSet(data.keys.map(({ name }) => name)),
-          ...remembered(data.revoked),
+          revoked: PersistentOrderedSet(data.revoked.slice(1 - 2 * REVOKED_REMEMBERED)),
         };
       default:
         return unreachable(type);
     }
   },
-};
-
-/** Splits revocations as the state had them; of an earlier version's snapshot, which held all, only the latest. */
-const remembered = (revoked: readonly string[]) => {
-  const lately = revoked.slice(1 - 2 * REVOKED_REMEMBERED);
-  const inBefore = lately.length < REVOKED_REMEMBERED ? 0 : REVOKED_REMEMBERED;
-  return {
-    revoked: PersistentSet(lately.slice(inBefore)),
-    revokedBefore: PersistentSet(lately.slice(0, inBefore)),
-  };
 };
 
 const limitsOf = (data: KeyLimits): KeyLimits => ({
@@ -315,7 +294,7 @@ export const snapshotPartner = (state: Partner): PartnerEvent => ({
     name: state.name ?? '',
     ceilings: state.ceilings,
     keys: [...state.keys].map(([key_id, { name, limits }]) => ({ ...limits, key_id, name })),
-    revoked: [...state.revokedBefore, ...state.revoked],
+    revoked: [...state.revoked],
   },
 });
 

@@ -1,4 +1,4 @@
-import { Map as PersistentMap } from 'immutable';
+import { Map as PersistentMap, OrderedMap as PersistentOrderedMap } from 'immutable';
 import { parseAddress } from '../kernel/address.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isName, isText } from '../kernel/text.ts';
@@ -75,20 +75,16 @@ export interface Tracker {
 /** A partner's trackers, and recently deleted ones. */
 export interface Trackers {
   readonly byId: PersistentMap<string, Tracker>;
-  /** Times of deletion (ISO 8601) by id: the latest, and those before them. */
-  readonly deleted: PersistentMap<string, string>;
-  readonly deletedBefore: PersistentMap<string, string>;
+  /** Ids and times (ISO 8601) of recent deletions, the latest last. */
+  readonly deleted: PersistentOrderedMap<string, string>;
 }
 
-/**
- * Minimum number of remembered deletions; the maximum is twice that. Bounded, because a script that creates and deletes
- * trackers would otherwise make the snapshot too large for an append.
- */
+/** Of twice as many the latest stay, so that a snapshot holds them in one append. */
 const DELETED_REMEMBERED = 2_500;
 
 /** Returns when a recently deleted tracker was deleted; undefined if it was not, or is no longer remembered. */
-export const deletedAt = ({ deleted, deletedBefore }: Trackers, trackerId: string): string | undefined =>
-  deleted.get(trackerId) ?? deletedBefore.get(trackerId);
+export const deletedAt = ({ deleted }: Trackers, trackerId: string): string | undefined =>
+  deleted.get(trackerId);
 
 interface TrackerRef {
   readonly partner_id: string;
@@ -152,7 +148,7 @@ const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
 };
 
 export const trackersDecider: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
-  initial: { byId: PersistentMap(), deleted: PersistentMap(), deletedBefore: PersistentMap() },
+  initial: { byId: PersistentMap(), deleted: PersistentOrderedMap() },
 
   decide(command, state) {
     const { partner_id, tracker_id, at } = command;
@@ -194,13 +190,13 @@ export const trackersDecider: Decider<Trackers, TrackerCommand, TrackerEvent, Tr
       case 'trackers.TrackersSnapshotted.v1':
         return {
           byId: PersistentMap(data.trackers.map((tracker) => [tracker.tracker_id, tracker])),
-          ...remembered(data.deleted),
+          deleted: remembered(data.deleted),
         };
       case 'trackers.TrackersSnapshotPart.v1':
         return {
           ...state,
           byId: data.trackers.reduce((byId, tracker) => byId.set(tracker.tracker_id, tracker), state.byId),
-          ...(data.part === data.parts ? remembered(data.deleted) : {}),
+          ...(data.part === data.parts ? { deleted: remembered(data.deleted) } : {}),
         };
       default:
         return unreachable(type);
@@ -219,21 +215,18 @@ const change = (state: Trackers, id: string, over: Partial<Tracker>): Trackers =
 };
 
 const remove = (state: Trackers, id: string, at: string): Trackers => {
-  const byId = state.byId.delete(id);
   const deleted = state.deleted.set(id, at);
-  if (deleted.size < DELETED_REMEMBERED) return { ...state, byId, deleted };
-  return { byId, deleted: PersistentMap(), deletedBefore: deleted };
-};
-
-/** Splits deletions as the state had them; of an earlier version's snapshot, which held all, only the latest. */
-const remembered = (deleted: readonly (readonly [string, string])[]) => {
-  const lately = deleted.slice(1 - 2 * DELETED_REMEMBERED);
-  const inBefore = lately.length < DELETED_REMEMBERED ? 0 : DELETED_REMEMBERED;
   return {
-    deleted: PersistentMap(lately.slice(inBefore)),
-    deletedBefore: PersistentMap(lately.slice(0, inBefore)),
+    byId: state.byId.delete(id),
+    deleted: deleted.size >= 2 * DELETED_REMEMBERED ? deleted.takeLast(DELETED_REMEMBERED) : deleted,
   };
 };
+
+/** Snapshots of releases before 0.2.0 held all deletions. */
+const remembered = (deleted: readonly (readonly [string, string])[]): Trackers['deleted'] =>
+  PersistentOrderedMap(
+    deleted.slice(1 - 2 * DELETED_REMEMBERED).map(([id, at]): [string, string] => [id, at]),
+  );
 
 export const trackersStream = (partnerId: string): string => `${TRACKERS_PREFIX}${partnerId}`;
 
@@ -241,8 +234,8 @@ export const trackersStream = (partnerId: string): string => `${TRACKERS_PREFIX}
 const PART_BYTES = 786_432;
 
 /** Makes a snapshot of the state, as one event or several consecutive ones. */
-export const snapshotTrackers = ({ byId, deleted, deletedBefore }: Trackers): readonly TrackerEvent[] => {
-  const allDeleted = [...deletedBefore, ...deleted];
+export const snapshotTrackers = ({ byId, deleted }: Trackers): readonly TrackerEvent[] => {
+  const allDeleted = [...deleted];
   const parts: StoredTracker[][] = [[]];
   let bytes = 0;
   const add = (more: number): void => {

@@ -33,14 +33,12 @@ export interface Endpoint {
 export interface Endpoints {
   readonly byId: PersistentMap<string, Endpoint>;
   readonly notDeleted: number;
-  /** Ids of deleted endpoints that are still in `byId`: the latest, and those before them. */
-  readonly deleted: { readonly last: readonly string[]; readonly before: readonly string[] };
+  /** Ids of deleted endpoints that are still in `byId`, the latest last. */
+  readonly deleted: readonly string[];
 }
 
-/** Minimum number of remembered deleted endpoints; the maximum is twice that. A script may delete 60 a minute. */
-const DELETED_REMEMBERED = 50;
-/** Deleted endpoints that a snapshot holds. */
-export const MAX_DELETED_IN_SNAPSHOT = 2 * DELETED_REMEMBERED;
+/** Deleted endpoints that the state, and so a snapshot, holds. */
+export const MAX_DELETED_IN_SNAPSHOT = 100;
 
 const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
   deleted_at !== null && at >= Date.parse(deleted_at) + WEBHOOK_HISTORY_MS;
@@ -57,17 +55,15 @@ const change = (state: Endpoints, id: string, over: (of: Endpoint) => Partial<En
 };
 
 const evictOldDeleted = (state: Endpoints, webhookId: string): Endpoints => {
-  const { last, before } = state.deleted;
-  const deleted = [...last, webhookId];
-  if (deleted.length < DELETED_REMEMBERED) return { ...state, deleted: { last: deleted, before } };
-  return { ...state, byId: state.byId.deleteAll(before), deleted: { last: [], before: deleted } };
+  const deleted = [...state.deleted, webhookId];
+  const evicted = deleted.splice(0, deleted.length - MAX_DELETED_IN_SNAPSHOT);
+  return { ...state, byId: state.byId.deleteAll(evicted), deleted };
 };
 
 /** Makes a snapshot event of the state, with deleted endpoints first, in the order of deletion. */
 export const snapshotEndpoints = ({ byId, deleted }: Endpoints): EndpointEvent => {
-  const gone = [...deleted.before, ...deleted.last];
-  const rest = byId.deleteAll(gone);
-  const endpoints = [...gone.flatMap((id) => byId.get(id) ?? []), ...rest.values()];
+  const rest = byId.deleteAll(deleted);
+  const endpoints = [...deleted.flatMap((id) => byId.get(id) ?? []), ...rest.values()];
   return {
     type: 'webhooks.EndpointsSnapshotted.v1',
     data: { endpoints: endpoints.map((endpoint) => ({ ...endpoint, events: [...endpoint.events] })) },
@@ -80,16 +76,15 @@ const forgetDeleted = (at: number, state: Endpoints): EndpointEvent[] => {
 };
 
 const restored = (endpoints: readonly Endpoint[]): Endpoints => {
-  const gone = endpoints.flatMap(({ webhook_id, deleted_at }) => (deleted_at === null ? [] : [webhook_id]));
-  const inBefore = gone.length < DELETED_REMEMBERED ? 0 : DELETED_REMEMBERED;
+  const deleted = endpoints.flatMap(({ webhook_id, deleted_at }) =>
+    deleted_at === null ? [] : [webhook_id],
+  );
   return {
     byId: PersistentMap(endpoints.map((endpoint) => [endpoint.webhook_id, endpoint])),
-    notDeleted: endpoints.length - gone.length,
-    deleted: { last: gone.slice(inBefore), before: gone.slice(0, inBefore) },
+    notDeleted: endpoints.length - deleted.length,
+    deleted,
   };
 };
-
-/** A partner's endpoints. One file, because commands, decisions and fold of an aggregate are read together. */
 
 interface EndpointRef {
   readonly partner_id: string;
@@ -215,7 +210,7 @@ const rotate = (
 };
 
 export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent, EndpointRefusal> = {
-  initial: { byId: PersistentMap(), notDeleted: 0, deleted: { last: [], before: [] } },
+  initial: { byId: PersistentMap(), notDeleted: 0, deleted: [] },
 
   decide(command, state) {
     if (command.type === 'Forget') return accept(forgetDeleted(command.at, state));

@@ -17,7 +17,7 @@ import {
   monthsOf,
 } from '../../domain/billing/audit-ledger.ts';
 import {
-  ALL,
+  ALL_CALLERS,
   checkMissing,
   checkReadModel,
   checkReceipts,
@@ -206,13 +206,13 @@ export const auditBilling = async (
   };
 };
 
-const LISTED = 20;
+const MAX_REVEALS_LISTED = 20;
 
 const pendingNote = (pending: readonly string[]): string => {
-  const more = pending.length > LISTED ? ` and ${pending.length - LISTED} more` : '';
+  const more = pending.length > MAX_REVEALS_LISTED ? ` and ${pending.length - MAX_REVEALS_LISTED} more` : '';
   return (
     `pending reveals: ${pending.length}; whoever holds a complete receipt of one has proof that its completion was ` +
-    `removed: ${pending.slice(0, LISTED).join(' ')}${more}`
+    `removed: ${pending.slice(0, MAX_REVEALS_LISTED).join(' ')}${more}`
   );
 };
 
@@ -251,7 +251,7 @@ const readUsage = async (
   const keys = [...new Set(all.flatMap(({ key_id }) => key_id ?? []))];
   const sums: UnitSum[] = [];
   for (const month of months) {
-    sums.push({ month, who: ALL, ...(await countUnits(db, partnerId, month, upTo)) });
+    sums.push({ month, who: ALL_CALLERS, ...(await countUnits(db, partnerId, month, upTo)) });
     for (const { id, ...sum } of await countUnitsOfUsers(db, partnerId, month, upTo)) {
       sums.push({ month, who: userLabel(id), ...sum });
     }

@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { createNamesBatcher, type NamesBatcher } from '../../commands/domains/manage-domains.ts';
-import { recordCheck } from '../../commands/domains/settle-domain.ts';
+import { createNamesBatcher, type NamesBatcher, recordCheck } from '../../commands/domains/manage-domains.ts';
 import { domainStream, needsProof, plainName } from '../../domain/domains/domain.ts';
 import { aheadAfter } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';

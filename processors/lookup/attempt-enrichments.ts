@@ -84,9 +84,9 @@ export function startEnrichmentAttempts(options: AttemptOptions, slots = MAX_CON
     perPartner: MAX_CONCURRENT_ATTEMPTS_OF_PARTNER,
     heldBack: () => chain.flatMap(({ name, isHeldBack }) => (isHeldBack?.() ? [name] : [])),
     attempt: (claim, stopping) => makeAttempt(options, claim, stopping),
-    onFailed: (error, { cycle: round }) =>
+    onFailed: (error, { cycle: roundNumber }) =>
       log.warn(
-        { error: String(error), round },
+        { error: String(error), round: roundNumber },
         'enrichment attempt was not recorded; retried after its lease',
       ),
   });
@@ -124,13 +124,13 @@ const shorten = async ({ store, passed, log }: AttemptOptions, { stream, state }
 
 const attemptOn = async (
   options: AttemptOptions,
-  { item: ip, cycle: round, attempt }: Claim,
+  { item: ip, cycle: roundNumber, attempt }: Claim,
   known: KnownEnrichment,
   stopping: AbortSignal,
 ): Promise<'completed' | 'failed' | { readonly heldBackBy: string } | null> => {
   const { random, retryBaseMs, attemptMs, onAttempt, notes } = options;
   const { state } = known;
-  if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return null;
+  if (state.open?.round !== roundNumber || state.open.attempts + 1 !== attempt) return null;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
   const { combined, hasFailures, at } = await ask(options, ip, state, signal);
   // An attempt that the shutdown cut short has no result; it is due again after its lease.
@@ -139,7 +139,7 @@ const attemptOn = async (
   const id = uuid();
   await recordAttempt(
     options,
-    { ip, round, attempt, outcome: combined, jitter: random(), retryBaseMs },
+    { ip, roundNumber, attempt, outcome: combined, jitter: random(), retryBaseMs },
     { correlationId: id, causationId: id, at },
     known,
   );

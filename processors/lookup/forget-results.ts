@@ -18,7 +18,7 @@ export interface LookupUses {
 }
 
 const FLUSH_MS = 2_000;
-const REMEMBERED = 100_000;
+const MAX_ADDRESSES_REMEMBERED = 100_000;
 
 /** On which day each saved result was last asked for: written once a day and process, for it is forgotten by that. */
 export const createLookupUses = ({
@@ -29,7 +29,7 @@ export const createLookupUses = ({
   readonly clock: Clock;
 }): LookupUses => {
   /** The day that is written, or is about to be. */
-  const noted = new LRUCache<string, string>({ max: REMEMBERED });
+  const noted = new LRUCache<string, string>({ max: MAX_ADDRESSES_REMEMBERED });
   const waiting = new Set<string>();
 
   const flush = async (): Promise<void> => {

@@ -13,7 +13,7 @@ import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { throttled } from '../../platform/throttled.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
-import { eachAlone } from '../for-each.ts';
+import { forEachIsolated } from '../for-each.ts';
 
 export const SETTLING: FollowedStreams = {
   name: 'settle-ended-work',
@@ -39,7 +39,7 @@ export const settleEndedWork = (
   },
 });
 
-interface LeftReservationOptions extends LookupStreams, EnrichmentSources {
+interface OrphanedReservationOptions extends LookupStreams, EnrichmentSources {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly log: Logger;
@@ -50,7 +50,7 @@ const GRACE_MS = 5_000;
 const MAX_RESERVATIONS_PER_RUN = 500;
 
 /** The oldest first. `$1`: made until then, or after `$2`. */
-const LEFT = `
+const ORPHANED = `
   select reservation_id, partner_id, key_id, ip, made_at from read.reservation
   where state = 'reserved' and (made_at <= $1 or made_at > $2) order by made_at limit $3`;
 
@@ -58,12 +58,12 @@ const LEFT = `
  * Submits reservations whose request stopped before its second step (architecture, rule 4). Concurrent runs and requests
  * are safe: a partner joins a round only once.
  */
-export const submitLeftReservations = async (options: LeftReservationOptions): Promise<number> => {
+export const resubmitOrphaned = async (options: OrphanedReservationOptions): Promise<number> => {
   const { pool, clock, log } = options;
   const now = clock.now();
   const { rows } = await pool.query({
-    name: 'left_reservations',
-    text: LEFT,
+    name: 'orphaned_reservations',
+    text: ORPHANED,
     values: [new Date(now - GRACE_MS), new Date(aheadAfter(now)), MAX_RESERVATIONS_PER_RUN],
   });
   reportAhead('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
@@ -96,7 +96,7 @@ export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOpt
   const now = clock.now();
   const before = now - INTAKE_KEPT_DAYS * DAY;
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
-  await eachAlone(rows, async ({ partner_id }) => {
+  await forEachIsolated(rows, async ({ partner_id }) => {
     const stream = intakeStream(partner_id);
     let snapshot: number | null = null;
     for await (const event of throttled(store.readStream(stream))) {

@@ -12,7 +12,7 @@ import { type Expiring, expiredItems } from '../expiry.ts';
  * Sessions of a tab that are read to find its last event and its unexpired sessions. A visitor may begin any number of sessions in
  * one tab. Where one that began before all of these was visited last, `retireStream` finds that the stream has grown, and waits.
  */
-const NEWEST = 64;
+const MAX_SESSIONS_READ = 64;
 
 const DUE = expiredItems({
   table: 'read.session',
@@ -39,11 +39,11 @@ export const expiringSessions: Expiring = {
            cross join lateral (
              select max(n.last_revision) as last_revision, bool_or(n.expires_at > $1) as lives
              from (select s.last_revision, s.expires_at from read.session s
-                   where s.stream = o.stream order by s.expires_at desc limit ${NEWEST}) n) newest
+                   where s.stream = o.stream order by s.expires_at desc limit ${MAX_SESSIONS_READ}) n) newest
            cross join lateral (
              select bool_and(n.last_position <= $2 and n.first_seen_at < $3::date::timestamp at time zone 'UTC') as ready
              from (select s.last_position, s.first_seen_at from read.session s
-                   where s.stream = o.stream and s.expires_at <= $1 order by s.expires_at desc limit ${NEWEST}) n) expired)
+                   where s.stream = o.stream and s.expires_at <= $1 order by s.expires_at desc limit ${MAX_SESSIONS_READ}) n) expired)
     select d.*, t.last_revision, t.lives, d.passed and t.ready as ready
     from due d join tab t using (stream)
     order by d.expires_at, d.id`,

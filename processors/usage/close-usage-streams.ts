@@ -7,7 +7,7 @@ import type { EventStore } from '../../event-store/port.ts';
 import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { throttled } from '../../platform/throttled.ts';
-import { eachAlone } from '../for-each.ts';
+import { forEachIsolated } from '../for-each.ts';
 
 interface UsageUpkeepOptions {
   readonly store: EventStore;
@@ -27,7 +27,7 @@ export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptio
      where day < $1::date and not totalled and not source ^@ '${trackerDayStream('')}' order by day limit ${MAX_STREAMS_PER_RUN}`,
     [utcDay(clock.now() - HOUR)],
   );
-  await eachAlone(rows, async ({ source }) => {
+  await forEachIsolated(rows, async ({ source }) => {
     const id = uuid();
     await totalUsage(store, source, { correlationId: id, causationId: id, at: clock.now() });
   });
@@ -43,7 +43,7 @@ export const expireUsageStreams = async (
     'select source from read.usage_source where day < $1::date',
     [before],
   );
-  await eachAlone(rows, async ({ source }) => {
+  await forEachIsolated(rows, async ({ source }) => {
     for await (const last of store.readStream(source, { direction: 'backwards', limit: 1 })) {
       await store.expire(source, last.revision);
     }

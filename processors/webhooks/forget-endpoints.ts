@@ -9,7 +9,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { inPages } from '../../platform/forget.ts';
 import { throttled } from '../../platform/throttled.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
-import { eachAlone } from '../for-each.ts';
+import { forEachIsolated } from '../for-each.ts';
 
 export interface ForgetEndpointsOptions {
   readonly store: EventStore;
@@ -32,7 +32,7 @@ export const forgetDeletedEndpoints = async (
     'select distinct partner_id from read.webhook_endpoint where deleted_at <= $1',
     [new Date(clock.now() - WEBHOOK_HISTORY_MS)],
   );
-  const forgotten = eachAlone(rows, async ({ partner_id }) => {
+  const forgotten = forEachIsolated(rows, async ({ partner_id }) => {
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
     await forgetEndpoints(store, partner_id, context).catch((error: unknown) => {
@@ -75,7 +75,7 @@ const truncateBehindSnapshots = async (
   passed: Position,
 ): Promise<void> => {
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
-  await eachAlone(rows, async ({ partner_id }) => {
+  await forEachIsolated(rows, async ({ partner_id }) => {
     const stream = endpointsStream(partner_id);
     const snapshot = await newestSnapshot(store, stream, passed, clock.now() - WEBHOOK_HISTORY_MS);
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);

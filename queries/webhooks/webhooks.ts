@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Clock } from '../../platform/clock.ts';
 import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
+import { rowLoader } from '../../platform/loaders.ts';
 import { type MasterKey, openText, type SealedText } from '../../platform/master-key.ts';
 
 /** What signs for an endpoint, as its row has it. */
@@ -103,39 +104,19 @@ export const createBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => number)
 
 /** Concurrent calls share a query, because an event is often delivered to several endpoints at once. */
 export const createStoredBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => number): StoredBodyOf => {
-  let gathering: { readonly ids: Set<string>; readonly rows: Promise<Map<string, SealedBody>> } | null = null;
-
-  const load = async (ids: Iterable<string>): Promise<Map<string, SealedBody>> => {
+  const find = rowLoader(async (ids) => {
     const { rows } = await pool.query<SealedBody>({
       name: 'webhook_bodies',
       text: `select event_id, day::text, sealed from read.webhook_payload
              where event_id = any ($1) and expires_at > $2`,
-      values: [[...ids], new Date(now())],
+      values: [ids, new Date(now())],
     });
     return new Map(rows.map((row) => [row.event_id, row]));
-  };
-
-  const open = async (row: SealedBody | undefined): Promise<Buffer | 'unreadable' | null> => {
-    if (row === undefined) return null;
-    const key = await dayKeys.of(row.day);
-    return key === null ? null : (tryToOpen(key, row.sealed, row.event_id) ?? 'unreadable');
-  };
-
-  const gather = (): NonNullable<typeof gathering> => {
-    const ids = new Set<string>();
-    const turn = new Promise<void>((resolve) => setImmediate(resolve));
-    const rows = turn.then(() => {
-      gathering = null;
-      return load(ids);
-    });
-    return { ids, rows };
-  };
-
+  });
   return async (eventId) => {
-    gathering ??= gather();
-    const { ids, rows } = gathering;
-    ids.add(eventId);
-    return open((await rows).get(eventId));
+    const row = await find(eventId);
+    const key = row && (await dayKeys.of(row.day));
+    return row && key ? (tryToOpen(key, row.sealed, row.event_id) ?? 'unreadable') : null;
   };
 };
 

@@ -19,8 +19,8 @@ interface SessionRouteDeps {
   readonly countCall: (request: PartnerRequest, trackerId: string) => Promise<void>;
 }
 
-const MOST = 100;
-const USUAL = 50;
+const MAX_SESSIONS = 100;
+const DEFAULT_SESSIONS = 50;
 
 const common = { method: 'GET', access: 'partner', body: 'none', bodyLimit: 0 } as const;
 
@@ -85,11 +85,11 @@ interface FeedParameters {
 /** null: a parameter that there is not, or one of them twice, or a limit out of range. */
 const parseQuery = (query: string): FeedParameters | null => {
   const entries = [...parametersOf(query)];
-  const { limit = String(USUAL), tracker_id, cursor, ...others } = Object.fromEntries(entries);
+  const { limit = String(DEFAULT_SESSIONS), tracker_id, cursor, ...others } = Object.fromEntries(entries);
   if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
     return null;
   }
-  if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > MOST) return null;
+  if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > MAX_SESSIONS) return null;
   return { limit: Number(limit), tracker_id, cursor };
 };
 

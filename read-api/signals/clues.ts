@@ -103,7 +103,7 @@ interface SeenDomainRow {
 }
 
 /** An address that a whole mobile network shares may have any number; so many are counted in some 20 ms. */
-export const MOST_CLUES = 10_000;
+export const MAX_CLUES = 10_000;
 
 /**
  * What clues of an address since `since` come to, by e-mail domain, newest first.
@@ -119,12 +119,12 @@ export const readSeenDomains = async (
   const { rows } = await pool.query<SeenDomainRow & { readonly clues: number }>({
     name: 'seen_domains',
     text: SEEN,
-    values: [visitors, new Date(since), most + 1, MOST_CLUES],
+    values: [visitors, new Date(since), most + 1, MAX_CLUES],
   });
   const [first] = rows;
   return {
     domains: rows.slice(0, most),
-    complete: rows.length <= most && (first === undefined || first.clues < MOST_CLUES),
+    complete: rows.length <= most && (first === undefined || first.clues < MAX_CLUES),
   };
 };
 
@@ -194,7 +194,7 @@ interface CluesDeps {
 }
 
 /** Contract, Company signals. */
-const MOST_CANDIDATES = 10;
+const MAX_CANDIDATES = 10;
 
 /** Of three connections: an address of a mobile network may have so many clues that a hundred lookups a second would take all. */
 const CONNECTIONS_PER_PARTNER = 2;
@@ -221,7 +221,7 @@ const read = async (
   const since = clock.now() - KEPT_DAYS * DAY;
   const visitors = await visitorsOf(dayKeys, ip, await readSignalDays(pool, utcDay(since)));
   if (visitors.length === 0) return available([], false);
-  const { domains, complete } = await readSeenDomains(pool, visitors, since, MOST_CANDIDATES);
+  const { domains, complete } = await readSeenDomains(pool, visitors, since, MAX_CANDIDATES);
   const opened = await Promise.all(domains.map((row) => open(dayKeys, row)));
   const seen = opened.filter((one) => one !== null);
   if (seen.length === 0) return available([], false);

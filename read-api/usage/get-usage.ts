@@ -79,7 +79,7 @@ const dayRow = z.object({
 });
 
 /** Revoked keys whose answers are counted: a script may make and revoke any number. */
-const MOST_REVOKED = 10_000;
+const MAX_REVOKED_KEYS = 10_000;
 
 /**
  * The answers to all keys of a partner by UTC day (`YYYY-MM-DD`) and outcome, since an instant (ISO 8601). It reads key by key,
@@ -97,7 +97,7 @@ export const readDays = (
       select key_id from read.api_key where partner_id = ${partnerId} and revoked_at is null
       union all
       (select key_id from read.api_key where partner_id = ${partnerId} and revoked_at >= ${since}::timestamptz
-       order by revoked_at desc limit ${MOST_REVOKED})) k
+       order by revoked_at desc limit ${MAX_REVOKED_KEYS})) k
     cross join lateral (
       select date_trunc('day', h.hour, 'UTC') as day, h.outcome, sum(h.requests) as requests,
              sum(h.cache_hits) as cache_hits

@@ -13,7 +13,7 @@ import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import type { Provider } from '../../processors/lookup/providers/provider.ts';
-import { settleEndedWork, submitLeftReservations } from '../../processors/lookup/settle-reservations.ts';
+import { resubmitOrphaned, settleEndedWork } from '../../processors/lookup/settle-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { startProcessor } from '../support/leading.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -205,7 +205,7 @@ describe('a reservation whose submission failed', () => {
     });
 
   const sweep = () =>
-    submitLeftReservations({
+    resubmitOrphaned({
       ...streams,
       configured: () => [],
       pool: stack.pool,
@@ -244,7 +244,7 @@ describe('a reservation whose submission failed', () => {
       streams,
       {
         ip: '8.8.5.3',
-        round: 1,
+        roundNumber: 1,
         attempt: 1,
         outcome: {
           result: result({ ip: '8.8.5.3', fresh_until: new Date(stack.clock.now() + 1e9).toISOString() }),

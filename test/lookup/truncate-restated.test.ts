@@ -127,7 +127,7 @@ it('removes restated events once all consumers have passed them, and read models
     const outcome = { failures: [{ provider: 'http', reason: 'timed out' }], answered: ['directory'] };
     await recordAttempt(
       streams,
-      { ip, round: 1, attempt, outcome, jitter: 0, retryBaseMs: 1 },
+      { ip, roundNumber: 1, attempt, outcome, jitter: 0, retryBaseMs: 1 },
       stack.context(),
     );
   }

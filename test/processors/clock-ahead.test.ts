@@ -11,7 +11,7 @@ import { OutcomeUnknown } from '../../event-store/port.ts';
 import { type AheadMark, watchAhead } from '../../platform/ahead.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
-import { submitLeftReservations, truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
+import { resubmitOrphaned, truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
@@ -125,7 +125,7 @@ describe.each([
       });
       stack.clock.set(right);
       await stack.caughtUp([lookups]);
-      expect(await submitLeftReservations({ ...streams, ...stack, configured: () => [] })).toBe(1);
+      expect(await resubmitOrphaned({ ...streams, ...stack, configured: () => [] })).toBe(1);
       expect(reported).toContain('reservation');
     });
 
