@@ -55,11 +55,11 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     personal: 'open.1',
   },
   'lookup.EnrichmentRequested.v1': {
-    shown: `round kind requested_at restated ${within('reservation', RESERVATION)}`,
+    shown: `round kind requested_at ${within('reservation', RESERVATION)}`,
     personal: 'ip',
   },
   'lookup.EnrichmentJoined.v1': {
-    shown: `round attempts restated ${within('reservation', RESERVATION)}`,
+    shown: `round attempts ${within('reservation', RESERVATION)}`,
     personal: 'ip',
   },
   'lookup.EnrichmentAttemptFailed.v1': {

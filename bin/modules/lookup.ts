@@ -1,9 +1,7 @@
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
-import { ENRICHMENT_PREFIX } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/contract/route.ts';
-import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { forgetProviderDays } from '../../processors/lookup/providers/provider-counts.ts';
 import {
@@ -15,7 +13,6 @@ import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
 import { createAnswerCache, createInFlight, getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
 import type { ApiContext } from '../api-context.ts';
-import { followersOf } from '../consumers.ts';
 import { forgetOldResults } from '../retention.ts';
 import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
 import { enrichmentCapacity } from './capacity.ts';
@@ -109,7 +106,6 @@ const startAttempts = async ({
     random: Math.random,
     onAttempt: (outcome) => metrics.attempts.inc({ outcome }),
     notes,
-    passed: createConsumerProgress(pool, followersOf(ENRICHMENT_PREFIX)).passed,
   });
   return {
     nudge: attempts.nudge,

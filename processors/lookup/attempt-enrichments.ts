@@ -6,11 +6,10 @@ import {
   type KnownEnrichment,
   loadEnrichment,
 } from '../../commands/lookup/enrichment-streams.ts';
-import { recordAttempt, truncateRestated } from '../../commands/lookup/record-attempt.ts';
+import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
 import type { Enrichment } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
-import type { Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
@@ -29,8 +28,6 @@ export interface AttemptOptions extends EnrichmentStreams {
   readonly random: () => number;
   readonly onAttempt?: (outcome: 'completed' | 'failed') => void;
   readonly notes?: ProviderNotes;
-  /** Returns the position that all consumers have passed; null: one has not begun. */
-  readonly passed: () => Promise<Position | null>;
 }
 
 /** Records how providers do. */
@@ -108,19 +105,8 @@ async function makeAttempt(
       return made;
     },
   );
-  if (outcome !== null && typeof outcome !== 'string') return outcome.heldBackBy;
-  await shorten(options, known);
-  return null;
+  return outcome !== null && typeof outcome !== 'string' ? outcome.heldBackBy : null;
 }
-
-/** Cuts what the round's restatement repeats. A failure changes nothing: the next restatement covers more. */
-const shorten = async ({ store, passed, log }: AttemptOptions, { stream, state }: KnownEnrichment) => {
-  try {
-    if (state.open !== null) await truncateRestated(store, stream, state.open, passed);
-  } catch (error) {
-    log.warn({ error: String(error) }, 'history of an enrichment was not cut; retried a day later');
-  }
-};
 
 const attemptOn = async (
   options: AttemptOptions,

@@ -58,8 +58,7 @@ export const readLookup = async (
     work:
       row.attempts === null
         ? null
-        : // A restated round begins at none, until its newest failure is applied too.
-          { attempts: Math.max(0, row.attempts), nextAttemptAt: row.next_attempt_at.toISOString() },
+        : { attempts: row.attempts, nextAttemptAt: row.next_attempt_at.toISOString() },
   };
 };
 

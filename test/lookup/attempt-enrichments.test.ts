@@ -10,7 +10,6 @@ import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submi
 import { HOUR } from '../../domain/kernel/time.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
-import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import type { Provider } from '../../processors/lookup/providers/provider.ts';
 import { resubmitOrphaned, settleEndedWork } from '../../processors/lookup/settle-reservations.ts';
@@ -59,7 +58,6 @@ const attempts = (lookup: Provider['lookup'], atOnce = 4, store = stack.store) =
       attemptMs: 5_000,
       retryBaseMs: 15_000,
       random: () => 0.5,
-      passed: createConsumerProgress(stack.pool, { projections: [lookups.name], processors: [] }).passed,
     },
     atOnce,
   );

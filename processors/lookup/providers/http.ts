@@ -1,7 +1,6 @@
 import pRetry, { AbortError } from 'p-retry';
-import { Agent, buildConnector } from 'undici';
+import { Agent } from 'undici';
 import { parseAddress } from '../../../domain/kernel/address.ts';
-import { readInParts } from '../../../platform/socket-parts.ts';
 import {
   applyMapping,
   applyVendorMapping,
@@ -33,54 +32,26 @@ interface JsonApi {
 }
 
 const MAX_RESPONSE_BYTES = 262_144;
-/** Maximum of interim (1xx) responses; more are no legitimate HTTP, and endless ones would take the event loop. */
-const MAX_INTERIM_RESPONSES = 8;
-/** Maximum of bytes that undici parses at a time. */
-const PART_BYTES = 1_024;
-
-/** Aborts a request when too many interim responses have come. */
-const limitInterim = (): { readonly signal: AbortSignal; onInfo(): void } => {
-  const tooMany = new AbortController();
-  let count = 0;
-  const onInfo = (): void => {
-    count += 1;
-    if (count > MAX_INTERIM_RESPONSES) tooMany.abort();
-  };
-  return { signal: tooMany.signal, onInfo };
-};
-
-const createAgent = (timeoutMs: number): Agent => {
-  const connector = buildConnector({ allowH2: false, timeout: timeoutMs });
-  return new Agent({
-    allowH2: false,
-    connect: (options, done) =>
-      connector(options, (error, socket) => {
-        if (error) return done(error, null);
-        readInParts(socket, { bytes: PART_BYTES });
-        done(null, socket);
-      }),
-    maxResponseSize: MAX_RESPONSE_BYTES,
-  });
-};
 
 /** Creates a client of a vendor's HTTP API. Any status other than 200 and `unknownStatus`, redirects included, fails. */
 const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions): JsonApi => {
-  const agent = createAgent(timeoutMs);
+  const agent = new Agent({
+    allowH2: false,
+    connect: { timeout: timeoutMs },
+    maxResponseSize: MAX_RESPONSE_BYTES,
+  });
 
   const ask = async (ip: string, signal: AbortSignal): Promise<unknown> => {
     const target = new URL(url.replaceAll('{ip}', encodeURIComponent(ip)));
-    const interim = limitInterim();
     const { statusCode, body } = await agent
       .request({
         origin: target.origin,
         path: target.pathname + target.search,
         method: 'GET',
         headers: { accept: 'application/json', ...headers },
-        signal: AbortSignal.any([signal, interim.signal]),
-        onInfo: interim.onInfo,
+        signal,
       })
       .catch((error: Error & { code?: string }) => {
-        if (interim.signal.aborted) throw new AbortError(new Unavailable('too many interim answers'));
         throw new Unavailable(signal.aborted ? 'timed out' : `no answer: ${error.code ?? error.name}`);
       });
     if (statusCode !== 200) {
