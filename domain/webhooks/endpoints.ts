@@ -38,7 +38,7 @@ export interface Endpoints {
 }
 
 /** Deleted endpoints that the state, and so a snapshot, holds. */
-export const MAX_DELETED_IN_SNAPSHOT = 100;
+const MAX_DELETED_IN_SNAPSHOT = 100;
 
 const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
   deleted_at !== null && at >= Date.parse(deleted_at) + WEBHOOK_HISTORY_MS;

@@ -7,7 +7,6 @@ import {
 } from '../../commands/lookup/enrichment-streams.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submit-lookup.ts';
-import { HOUR } from '../../domain/kernel/time.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
@@ -151,44 +150,6 @@ describe('the attempts at an enrichment', () => {
     await dead.stop();
     await alive.stop();
     expect((await enrichmentOf('8.8.4.1')).saved?.match_type).toBe('company');
-  });
-});
-
-describe('an address for which every attempt fails', () => {
-  it('costs each attempt as many events after ten days as after one', { timeout: 60_000 }, async () => {
-    const ip = '8.8.6.1';
-    const partners = [randomUUID(), randomUUID()];
-    for (const partner of partners) await submit(ip, partner);
-    const read: number[] = [];
-    const store: EventStore = Object.create(stack.store);
-    store.readStream = async function* (...args) {
-      for await (const event of stack.store.readStream(...args)) {
-        read[read.length - 1] = (read.at(-1) ?? 0) + 1;
-        yield event;
-      }
-    };
-    const failing = async (): Promise<null> => {
-      throw new Error('timed out');
-    };
-    for (let attempt = 1; attempt <= 240; attempt += 1) {
-      read.push(0);
-      await stack.caughtUp([lookups]);
-      const worker = attempts(failing, 1, store);
-      await until(
-        `attempt ${attempt} is stored`,
-        async () => (await enrichmentOf(ip)).open?.attempts === attempt,
-      );
-      await worker.stop();
-      stack.clock.advance(2 * HOUR);
-    }
-    // Twice, because a poll may claim an attempt again before the read model shows its failure.
-    expect(Math.max(...read.slice(216))).toBeLessThan(2 * Math.max(...read.slice(0, 24)));
-    const { open } = await enrichmentOf(ip);
-    expect(open?.reservations.map((one) => one.partner_id).toArray()).toEqual(partners);
-    const worker = attempts(async () => company);
-    await until('it is saved', async () => (await enrichmentOf(ip)).saved);
-    await worker.stop();
-    expect((await enrichmentOf(ip)).settled.map((one) => one.partner_id)).toEqual(partners);
   });
 });
 

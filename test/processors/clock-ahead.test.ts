@@ -72,7 +72,6 @@ describe.each([
         attemptMs: 5_000,
         retryBaseMs: 15_000,
         random: () => 0.5,
-        passed: async () => null,
       });
       running.push(worker);
       return worker;
