@@ -163,7 +163,7 @@ const WRITE_END_MS = 1_500;
 /**
  * Makes the attempts that are due, in any number of processes: PostgreSQL enforces the limits of an endpoint
  * (`claims.sql`). Endpoints with due deliveries are named by the projection's notifications and by polls (`due-endpoints.ts`),
- * and `endpoint-scheduler.ts` says which is claimed next. An attempt counts against the concurrency until it ends; its claim
+ * and `EndpointScheduler` says which is claimed next. An attempt counts against the concurrency until it ends; its claim
  * stays until its outcome is in the read model.
  */
 export function startDeliveries(options: DeliverOptions): RunningDeliverer {

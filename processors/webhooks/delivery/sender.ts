@@ -135,7 +135,7 @@ export interface Sender {
   close(): Promise<void>;
 }
 
-/** Limits of time. That of a response's size is in `post-and-read-status.ts`. */
+/** Limits of time. That of a response's size is in `connections.ts`. */
 export interface SenderLimits {
   /** Time limit of a whole attempt (contract, Webhooks 5). */
   readonly totalMs: number;
