@@ -3,9 +3,9 @@
 const CONTEXTS = 'lookup|usage|trackers|sessions|reveals|billing|webhooks|partners|signals|domains';
 /** Files of one context in any layer: the group is the context's name. */
 const OF_A_CONTEXT = `^(?:domain|commands|projections|processors|read-api|write-api)/(${CONTEXTS})/`;
+/** Both an answer and a webhook show a reveal's receipt. */
+const RECEIPT = '^domain/reveals/reveal\\.ts$';
 /** What answers look like, by context. */
-/** Both an answer and a webhook show it. */
-const RECEIPT = '^domain/reveals/receipt\\.ts$';
 const SCHEMAS = '^read-api/[^/]+/[^/]*schemas\\.ts$';
 const PACKAGES = '^node_modules/';
 const PORT = '^event-store/port\\.ts$';
@@ -82,7 +82,7 @@ module.exports = {
     never(
       'write-api-shares-answers-alone',
       { path: '^write-api/' },
-      { path: '^read-api/', pathNot: '^read-api/[^/]+/([^/]*(answer|schemas|operations?)|counting)\\.ts$' },
+      { path: '^read-api/', pathNot: '^read-api/[^/]+/[^/]*(answer|schemas)\\.ts$' },
       'A POST answers what a GET shows; it reads no tables.',
     ),
     never(

@@ -1,10 +1,11 @@
 import { createTrackerCommands, type TrackerCommands } from '../commands/trackers/manage-trackers.ts';
-import { createLookupCounter, type LookupCounter } from '../commands/usage/count-lookups.ts';
 import {
+  createLookupCounter,
   createTrackerCallCounter,
+  type LookupCounter,
   type TrackerCall,
   type TrackerCallCounter,
-} from '../commands/usage/count-tracker-calls.ts';
+} from '../commands/usage/count-calls.ts';
 import type { PartnerRequest } from '../http/contract/route.ts';
 import { TrackingUnavailable } from '../http/errors/failures.ts';
 import { createOwnHost, createServedHosts, type ServedHosts } from '../http/server/own-host.ts';

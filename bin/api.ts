@@ -10,7 +10,7 @@ import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createRateLimiter } from '../platform/rate-limit.ts';
 import { createKeyUses } from '../processors/partners/key-uses.ts';
-import { createAuthenticate } from '../queries/partners/calling-keys.ts';
+import { createAuthenticate } from '../queries/partners/partners.ts';
 import { openApiContext } from './api-context.ts';
 import { apiRoutes } from './api-routes.ts';
 import { buildDashboard } from './dashboard.ts';

@@ -4,7 +4,7 @@ import type { Consumers } from '../processors/consumers.ts';
 import { KEEPING } from '../processors/domains/keep-domains.ts';
 import type { FollowedStreams } from '../processors/follow.ts';
 import { ENRICHING } from '../processors/lookup/enrich-reveals.ts';
-import { SETTLING } from '../processors/lookup/settle-ended-work.ts';
+import { SETTLING } from '../processors/lookup/settle-reservations.ts';
 import { COMPLETING } from '../processors/reveals/complete-reveals.ts';
 import { QUEUEING } from '../processors/webhooks/queue-webhook-events.ts';
 import { allProjections } from '../projections/all.ts';

@@ -1,14 +1,15 @@
 /** What the dashboard's pages read and change, beside the API's routes. */
 import type { CommandContext } from '../commands/handle.ts';
 import { retryFailed } from '../commands/webhooks/retry-deliveries.ts';
+
+import type { Visit } from '../dashboard/api.ts';
 import type { BillingDeps } from '../dashboard/pages/billing.ts';
 import type { DeliveryDeps, RetriedAll } from '../dashboard/pages/deliveries.ts';
 import type { DashboardKey, KeyDeps } from '../dashboard/pages/keys.ts';
 import type { OverviewDeps } from '../dashboard/pages/overview.ts';
 import type { SessionDeps } from '../dashboard/pages/sessions.ts';
-import type { Visit } from '../dashboard/visit.ts';
 import { isoTime } from '../domain/kernel/time.ts';
-import { DEFAULT_LIMITS } from '../domain/partners/ceilings.ts';
+import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
 import { asUuid } from '../http/contract/parameters.ts';
 import { refusal } from '../http/errors/error-catalog.ts';
@@ -22,10 +23,10 @@ import {
   listLatestKeys,
 } from '../queries/partners/partners.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
-import { findEndpoint } from '../queries/webhooks/endpoints.ts';
-import { recentSessions } from '../read-api/sessions/recent.ts';
-import { readDays } from '../read-api/usage/rows.ts';
+import { recentSessions } from '../read-api/sessions/sessions.ts';
+import { readDays } from '../read-api/usage/get-usage.ts';
 import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
+import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
 import { createKeyChanges } from '../write-api/partners/keys.ts';
 import { retryDeps } from './modules/deliveries.ts';
 import type { Runtime } from './runtime.ts';

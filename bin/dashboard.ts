@@ -8,10 +8,8 @@ import { type LoginDeps, loginPages, logoutAction } from '../dashboard/pages/log
 import { overviewPage } from '../dashboard/pages/overview.ts';
 import { revealPages } from '../dashboard/pages/reveals.ts';
 import { sessionPages } from '../dashboard/pages/sessions.ts';
-import { trackerPages } from '../dashboard/pages/tracker.ts';
-import { trackerListPages } from '../dashboard/pages/trackers.ts';
-import { webhookPages } from '../dashboard/pages/webhook.ts';
-import { webhookListPages } from '../dashboard/pages/webhooks.ts';
+import { trackerListPages, trackerPages } from '../dashboard/pages/trackers.ts';
+import { webhookListPages, webhookPages } from '../dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../dashboard/routes.ts';
 import { MINUTE } from '../domain/kernel/time.ts';
 import type { ApiRequest, Route } from '../http/contract/route.ts';
@@ -19,9 +17,13 @@ import { admitChange } from '../http/server/call-rates.ts';
 import { createVisitorAddress, networkOf } from '../http/server/visitor.ts';
 import { weaknessOf } from '../platform/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/rate-limit.ts';
-import { createDashboardLogins, type DashboardLogins } from '../processors/partners/dashboard-logins.ts';
-import { createLogins, type Logins } from '../processors/partners/logins.ts';
-import { listDomainsOfPartner } from '../queries/domains/domains.ts';
+import {
+  createDashboardLogins,
+  createLogins,
+  type DashboardLogins,
+  type Logins,
+} from '../processors/partners/logins.ts';
+import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
 import type { ApiContext } from './api-context.ts';
 import {
   dashboardBilling,

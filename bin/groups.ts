@@ -1,7 +1,11 @@
 import type { Lease, Leases } from '../platform/leases.ts';
 import { restarting } from '../platform/restarting.ts';
-import { createProcessorCheckpoints } from '../processors/checkpoints.ts';
-import { type FollowingProcessor, type FollowOptions, runProcessor } from '../processors/follow.ts';
+import {
+  createProcessorCheckpoints,
+  type FollowingProcessor,
+  type FollowOptions,
+  runProcessor,
+} from '../processors/follow.ts';
 import { type ProjectionGroup, projectionGroups } from '../projections/all.ts';
 import { type ProjectionsOptions, runProjections } from '../projections/runner.ts';
 import type { Runtime } from './runtime.ts';

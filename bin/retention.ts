@@ -7,14 +7,13 @@ import type { Position } from '../event-store/port.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import type { Job } from '../platform/periodically.ts';
 import { type Expiring, type SweepOptions, sweep } from '../processors/expiry.ts';
-import { forgetNames } from '../processors/forget-names.ts';
 import { forgetResults } from '../processors/lookup/forget-results.ts';
 import { snapshotEnrichments } from '../processors/lookup/snapshot-enrichments.ts';
+import { forgetNames } from '../processors/retire-streams.ts';
 import { expiringReveals } from '../processors/reveals/expiring-reveals.ts';
-import { deleteExpiredStreams } from '../processors/sessions/delete-expired-streams.ts';
-import { expiringSessions } from '../processors/sessions/expiring-sessions.ts';
+import { deleteExpiredStreams, expiringSessions } from '../processors/sessions/expire-sessions.ts';
 import { type ExpireSignalsOptions, expireSignals } from '../processors/signals/expire-signals.ts';
-import { trackerDaysClosedBefore } from '../processors/usage/close-tracker-days.ts';
+import { trackerDaysClosedBefore } from '../processors/usage/close-usage-streams.ts';
 import {
   deleteOldDeliveries,
   expireDeliveries,

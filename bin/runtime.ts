@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { createKnownEpochs } from '../commands/epochs/epochs.ts';
-import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggregates.ts';
+import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/enrichment-streams.ts';
 import { createEndpointBatcher, type EndpointBatcher } from '../commands/webhooks/manage-endpoints.ts';
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
 import type { EventStore } from '../event-store/port.ts';
@@ -21,8 +21,8 @@ import { openPool } from '../platform/open-pool.ts';
 import { endsWithin } from '../platform/pause.ts';
 import { createSlonik } from '../platform/slonik.ts';
 import { Unreachable } from '../platform/unreachable.ts';
-import { createLookupUses, type LookupUses } from '../processors/lookup/lookup-uses.ts';
-import { createProviderCounts, type ProviderCounts } from '../processors/lookup/provider-counts.ts';
+import { createLookupUses, type LookupUses } from '../processors/lookup/forget-results.ts';
+import { createProviderCounts, type ProviderCounts } from '../processors/lookup/providers/provider-counts.ts';
 import { createWebhookQueue, type WebhookQueue } from '../processors/webhooks/queue-admission.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { type Cursors, createCursors } from '../read-api/cursor.ts';
@@ -106,8 +106,8 @@ const openQueue = (config: Config, pool: pg.Pool, clock: Clock, progress: Progre
     pool,
     now: () => clock.now(),
     deliveryIdOf: deliveryId,
-    most: config.WEBHOOK_QUEUE_PER_PARTNER,
-    mostBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
+    maxPending: config.WEBHOOK_QUEUE_PER_PARTNER,
+    maxBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
     hurry: () => progress.hurry(['deliveries']),
   });
 

@@ -4,7 +4,7 @@ import type { Leases } from '../platform/leases.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { createStateMetrics, type StateOfThings } from '../platform/state-metrics.ts';
 import { listPositions } from '../queries/consumers.ts';
-import { readQueueFill } from '../queries/webhooks/queue-fill.ts';
+import { readQueueFill } from '../queries/webhooks/webhooks.ts';
 import { CONSUMERS } from './consumers.ts';
 import { GROUP_NAMES } from './groups.ts';
 import type { Runtime } from './runtime.ts';

@@ -6,7 +6,7 @@ import type { Job } from '../platform/periodically.ts';
 import { createRateLimiter, type RateLimiter } from '../platform/rate-limit.ts';
 import type { FollowingProcessor } from '../processors/follow.ts';
 import type { projectionGroups } from '../projections/all.ts';
-import { createRevealableSessions } from '../queries/sessions/revealable-sessions.ts';
+import { createRevealableSessions } from '../queries/sessions/sessions.ts';
 import { enrichmentCapacity } from './modules/capacity.ts';
 import type { openChain } from './modules/providers.ts';
 import { type ReadModels, readModels } from './read-models.ts';

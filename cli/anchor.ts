@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Runtime } from '../bin/runtime.ts';
-import { type Anchor, anchorSchema } from '../domain/billing/anchor.ts';
+import { type Anchor, anchorSchema } from '../domain/billing/audit-ledger.ts';
+import { makeAnchor } from '../processors/billing/audit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
-import { makeAnchor } from '../processors/billing/read-chain.ts';
 import { listPartners } from '../queries/partners/partners.ts';
 import { partnerOf } from './partner.ts';
 import { Refused, type Session, withSession } from './session.ts';

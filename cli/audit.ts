@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { readLedger } from '../commands/billing/read-for-audit.ts';
-import type { Anchor } from '../domain/billing/anchor.ts';
+import type { Anchor } from '../domain/billing/audit-ledger.ts';
 import { auditBilling, type BillingAudit } from '../processors/billing/audit.ts';
 import { addAnchorCommand, anchorsFrom, billing, MAX_WAIT_MS } from './anchor.ts';
 import { partnerOf } from './partner.ts';

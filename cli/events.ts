@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Runtime } from '../bin/runtime.ts';
-import { maskEvent } from '../domain/mask-event.ts';
+import { maskEvent } from '../domain/event-privacy.ts';
 import type { EventStore, Position, RecordedEvent } from '../event-store/port.ts';
 import { writeOut } from './print.ts';
 import { Refused, withRuntime, withSession } from './session.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { createKey, newApiKey, revokeKey, updateKey } from '../commands/partners/manage-partner.ts';
-import { DEFAULT_LIMITS } from '../domain/partners/ceilings.ts';
 import type { KeyLimits } from '../domain/partners/events.ts';
+import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import { findKey, listKeys } from '../queries/partners/partners.ts';
 import { instant } from './instant.ts';
 import { allowance, given, NO_CAP, wholeFrom } from './limit-options.ts';

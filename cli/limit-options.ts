@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { LARGEST_LIMIT } from '../domain/partners/ceilings.ts';
+import { LARGEST_LIMIT } from '../domain/partners/partner.ts';
 
 /** Spelling of null, because commander turns a parsed null into an empty text. */
 export const NO_CAP = 'none';

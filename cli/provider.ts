@@ -3,9 +3,9 @@ import { parsePublicAddress } from '../domain/kernel/address.ts';
 import { utcDay } from '../domain/kernel/time.ts';
 import type { ProviderSettings } from '../platform/provider-settings.ts';
 import { createRateLimiter } from '../platform/rate-limit.ts';
-import { readPreset } from '../processors/lookup/presets.ts';
-import { type TriedChain, tryChain } from '../processors/lookup/try-chain.ts';
-import { type ProviderDay, readProviderDay } from '../queries/lookup/provider-days.ts';
+import { type TriedChain, tryChain } from '../processors/lookup/providers/chain.ts';
+import { readPreset } from '../processors/lookup/providers/mapping.ts';
+import { type ProviderDay, readProviderDay } from '../queries/lookup/lookups.ts';
 import { print, printable, table } from './print.ts';
 import { Refused, withRuntime } from './session.ts';
 

@@ -1,19 +1,175 @@
-import type { Result } from '../domain/kernel/decider.ts';
-import type { EventStore } from '../event-store/port.ts';
+import { LRUCache } from 'lru-cache';
+import { accept, type Result } from '../domain/kernel/decider.ts';
+import {
+  AppendTooLarge,
+  type EventStore,
+  MAX_APPEND_BYTES,
+  type NewEvent,
+  type Position,
+  type Revision,
+} from '../event-store/port.ts';
+import { coalesceNextOf } from '../platform/coalesce-next.ts';
 import { inSpan, traceparent } from '../platform/spans.ts';
-import { type Batch, type Batched, decideBatch, type Waiting } from './batch.ts';
-import { conflictRetries } from './conflicts.ts';
-import { appendSafely, type CommandContext, type Loaded, spanOfCommand } from './handle.ts';
-import type { SnapshottedAggregate } from './snapshots.ts';
-import { StreamStates } from './stream-states.ts';
+import {
+  type Aggregate,
+  appendSafely,
+  type CommandContext,
+  conflictRetries,
+  type Loaded,
+  spanOfCommand,
+  toNewEvents,
+} from './handle.ts';
+import {
+  eventsOf,
+  loadFromSnapshot,
+  loadSince,
+  type SnapshottedAggregate,
+  snapshotEvery,
+} from './snapshots.ts';
+
+export interface Batched<T> {
+  readonly value: T;
+  /** Position of the command's events; null if it made none or the position is unknown. */
+  readonly position: Position | null;
+  readonly changed: boolean;
+}
+
+interface Waiting<State, Command, R extends string> {
+  readonly command: Command;
+  readonly context: CommandContext;
+  readonly read: (state: State) => unknown;
+  resolve(result: Result<Batched<unknown>, R>): void;
+  reject(reason: unknown): void;
+}
+
+interface Batch<State> {
+  readonly events: readonly NewEvent[];
+  readonly state: State;
+  readonly commands: number;
+  settle(position: Position | null): void;
+}
+
+const MAX_COMMANDS = 256;
+/** Limit of one append. A single command may exceed it; the store then rejects that command alone. */
+const MAX_BATCH_BYTES = MAX_APPEND_BYTES - 65_536;
+
+/** Decides commands in order, as many as fit into one append. A command that throws is rejected alone. */
+const decideBatch = <State, Command, Event extends { type: string; data: object }, R extends string>(
+  { schemas, decider }: Aggregate<State, Command, Event, R>,
+  waiting: readonly Waiting<State, Command, R>[],
+  from: State,
+): Batch<State> => {
+  const events: NewEvent[] = [];
+  const settlements: ((position: Position | null) => void)[] = [];
+  let state = from;
+  let bytes = 0;
+  for (const { command, context, read, resolve, reject } of waiting.slice(0, MAX_COMMANDS)) {
+    try {
+      const decision = decider.decide(command, state);
+      const made = decision.ok ? toNewEvents(schemas, decision.value, context) : [];
+      const size = made.reduce((sum, event) => sum + bytesOf(event), 0);
+      if (settlements.length > 0 && bytes + size > MAX_BATCH_BYTES) break;
+      if (!decision.ok) {
+        settlements.push(() => resolve(decision));
+        continue;
+      }
+      const after = decision.value.reduce(decider.evolve, state);
+      const value = read(after);
+      const changed = made.length > 0;
+      settlements.push((position) => resolve(accept({ value, changed, position })));
+      events.push(...made);
+      bytes += size;
+      state = after;
+    } catch (error) {
+      settlements.push(() => reject(error));
+    }
+  }
+  return {
+    events,
+    state,
+    commands: settlements.length,
+    settle: (position) => {
+      for (const settle of settlements) settle(position);
+    },
+  };
+};
+
+/** Measures bytes as the stores do. */
+const bytesOf = ({ data, metadata }: NewEvent): number =>
+  Buffer.byteLength(JSON.stringify(data)) + Buffer.byteLength(JSON.stringify(metadata));
+
+const CACHED_STREAMS = 1_000;
+/** Each command that a stale state refuses has it read again. */
+const READ_GAP_MS = 20;
+
+/** Reads and caches the states of an aggregate's streams, and writes their snapshots. */
+class StreamStates<State, Command, Event extends { type: string; data: object }, R extends string> {
+  readonly #store: EventStore;
+  readonly #aggregate: SnapshottedAggregate<State, Command, Event, R>;
+  readonly #cache = new LRUCache<string, Loaded<State> & object>({ max: CACHED_STREAMS });
+
+  constructor(store: EventStore, aggregate: SnapshottedAggregate<State, Command, Event, R>) {
+    this.#store = store;
+    this.#aggregate = aggregate;
+  }
+
+  /** Returns the last known state, which other processes may have changed since. */
+  cached(stream: string): Loaded<State> | undefined {
+    return this.#cache.get(stream);
+  }
+
+  cache(stream: string, state: Loaded<State>): void {
+    this.#cache.set(stream, state);
+  }
+
+  forget(stream: string): void {
+    this.#cache.delete(stream);
+  }
+
+  /** Reads the current state. Concurrent calls share their reads: another process may have appended very many events. */
+  readonly read = coalesceNextOf(async (stream: string): Promise<Loaded<State>> => {
+    const cached = this.#cache.get(stream);
+    const loaded = await (cached
+      ? loadSince(this.#store, this.#aggregate, stream, cached)
+      : loadFromSnapshot(this.#store, this.#aggregate, stream));
+    const newer = (this.#cache.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
+    if (!newer) this.#cache.set(stream, loaded);
+    return loaded;
+  }, READ_GAP_MS);
+
+  /** Appends a snapshot when one is due, one event per append because each may fill one. A failed one waits for the next. */
+  async snapshot(
+    stream: string,
+    before: Revision | null,
+    { state, revision }: { readonly state: State; readonly revision: Revision },
+    context: CommandContext | undefined,
+  ): Promise<void> {
+    const { sizeOf, snapshot, schemas } = this.#aggregate;
+    const every = snapshotEvery(sizeOf?.(state) ?? 0);
+    const isDue = Math.floor(revision / every) > Math.floor((before ?? 0) / every);
+    if (!isDue || !snapshot || !context) return;
+    try {
+      let last = revision;
+      for (const part of eventsOf(snapshot(state))) {
+        // Separate appends let other commands run in between.
+        const events = toNewEvents(schemas, [part], context);
+        ({ revision: last } = await this.#store.append(stream, last, events));
+        this.#cache.set(stream, { state, revision: last });
+      }
+    } catch (error) {
+      // An oversized snapshot was not written, so the cached state is still correct.
+      if (!(error instanceof AppendTooLarge)) this.#cache.delete(stream);
+    }
+  }
+}
 
 export interface Batcher<State, Command, R extends string> {
   /**
-   * Decides the command together with all others that wait for the same stream, in one append. `read` derives the
+   * Submits a command: decides it together with all others that wait for the same stream, in one append. `read` derives the
    * response from the state right after the command.
    * @throws what `handle` throws
    */
-  submit<T>(
+  submitCommand<T>(
     stream: string,
     command: Command,
     context: CommandContext,
@@ -33,24 +189,6 @@ export interface Batcher<State, Command, R extends string> {
 
 /** Commands of one stream, in order; a command leaves the queue after its append has ended. */
 type Queue<State, Command, R extends string> = Waiting<State, Command, R>[];
-
-/** One append of a stream's first commands, and its retries. */
-interface Run<State, Command, R extends string> {
-  readonly stream: string;
-  readonly queue: Queue<State, Command, R>;
-  /** How many commands of the queue it has decided. */
-  commands: number;
-  /** Waits after a conflict, and throws any other error. */
-  readonly afterConflict: (error: unknown) => Promise<void>;
-}
-
-type Step<State> =
-  | { readonly is: 'reading' }
-  /** `isCurrent`: the state was read from the store for this batch. */
-  | { readonly is: 'deciding'; readonly loaded: Loaded<State>; readonly isCurrent: boolean }
-  | { readonly is: 'appending'; readonly loaded: Loaded<State>; readonly batch: Batch<State> }
-  | { readonly is: 'refused'; readonly error: unknown }
-  | { readonly is: 'settled' };
 
 /** Creates a batcher; a process needs one per kind of hot stream (architecture, rule 5). */
 export const createBatcher = <State, Command, Event extends { type: string; data: object }, R extends string>(
@@ -72,7 +210,7 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
     this.#states = new StreamStates(store, aggregate);
   }
 
-  submit<T>(
+  submitCommand<T>(
     stream: string,
     command: Command,
     context: CommandContext,
@@ -124,9 +262,9 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
         queue.push(waiting);
         return;
       }
-      const fresh = [waiting];
-      this.#queues.set(stream, fresh);
-      void this.#drain(stream, fresh);
+      const begun = [waiting];
+      this.#queues.set(stream, begun);
+      void this.#drain(stream, begun);
     });
   }
 
@@ -138,57 +276,54 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
 
   /** Decides and appends the first commands of a queue, and retries on conflict. */
   async #runBatch(stream: string, queue: Queue<State, Command, R>): Promise<void> {
-    const run = { stream, queue, commands: queue.length, afterConflict: conflictRetries() };
-    const cached = this.#states.cached(stream);
-    let step: Step<State> = cached ? { is: 'deciding', loaded: cached, isCurrent: false } : { is: 'reading' };
+    const afterConflict = conflictRetries();
+    let commands = queue.length;
+    let loaded = this.#states.cached(stream);
+    let isCurrent = false;
     try {
-      while (step.is !== 'settled') step = await this.#next(run, step);
+      for (;;) {
+        if (loaded === undefined) {
+          loaded = await this.#states.read(stream);
+          isCurrent = true;
+        }
+        const batch = decideBatch(this.#aggregate, queue, loaded.state);
+        ({ commands } = batch);
+        if (batch.events.length === 0 && isCurrent) {
+          queue.splice(0, commands);
+          batch.settle(null);
+          return;
+        }
+        // Without an append, no conflict would reveal that the cached state is stale.
+        if (batch.events.length > 0 && (await this.#append(stream, queue, loaded, batch, afterConflict)))
+          return;
+        loaded = undefined;
+      }
     } catch (error) {
       // The outcome of the append may be unknown, so the cached state is unreliable.
       this.#states.forget(stream);
-      for (const waiting of queue.splice(0, run.commands)) waiting.reject(error);
+      for (const waiting of queue.splice(0, commands)) waiting.reject(error);
     }
   }
 
-  async #next(run: Run<State, Command, R>, now: Step<State>): Promise<Step<State>> {
-    switch (now.is) {
-      case 'reading':
-        return { is: 'deciding', loaded: await this.#states.read(run.stream), isCurrent: true };
-      case 'deciding': {
-        const batch = decideBatch(this.#aggregate, run.queue, now.loaded.state);
-        run.commands = batch.commands;
-        if (batch.events.length > 0) return { is: 'appending', loaded: now.loaded, batch };
-        // Without an append, no conflict would reveal that the cached state is stale.
-        if (!now.isCurrent) return { is: 'reading' };
-        run.queue.splice(0, run.commands);
-        batch.settle(null);
-        return { is: 'settled' };
-      }
-      case 'appending':
-        return this.#append(run, now.loaded, now.batch);
-      case 'refused':
-        await run.afterConflict(now.error);
-        return { is: 'reading' };
-      case 'settled':
-        return now;
-    }
-  }
-
+  /** @returns false after a conflict */
   async #append(
-    { stream, queue, commands }: Run<State, Command, R>,
+    stream: string,
+    queue: Queue<State, Command, R>,
     loaded: Loaded<State>,
     batch: Batch<State>,
-  ): Promise<Step<State>> {
+    afterConflict: (error: unknown) => Promise<void>,
+  ): Promise<boolean> {
     try {
       const expected = loaded.revision ?? 'no_stream';
       const { revision, position } = await appendSafely(this.#store, stream, expected, batch.events);
       this.#states.cache(stream, { state: batch.state, revision });
-      const [first] = queue.splice(0, commands);
+      const [first] = queue.splice(0, batch.commands);
       batch.settle(position);
       await this.#states.snapshot(stream, loaded.revision, { state: batch.state, revision }, first?.context);
-      return { is: 'settled' };
+      return true;
     } catch (error) {
-      return { is: 'refused', error };
+      await afterConflict(error);
+      return false;
     }
   }
 }

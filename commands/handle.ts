@@ -1,3 +1,5 @@
+import { randomFillSync } from 'node:crypto';
+import { v7 as uuid } from 'uuid';
 import { accept, type Decider, type Result } from '../domain/kernel/decider.ts';
 import { type EventSchemas, readEvent } from '../domain/kernel/events.ts';
 import {
@@ -13,11 +15,54 @@ import {
   type Revision,
   StoreBusy,
   StoreUnavailable,
+  WrongExpectedRevision,
 } from '../event-store/port.ts';
+import { type AheadMark, reportAhead } from '../platform/ahead.ts';
+import { backoffMs } from '../platform/backoff.ts';
 import { iso } from '../platform/clock.ts';
+import { pause } from '../platform/pause.ts';
 import { inSpan, type SpanOf, traceparent } from '../platform/spans.ts';
-import { conflictRetries } from './conflicts.ts';
-import { newId } from './new-id.ts';
+
+const BYTES = 16;
+/** Random bytes are drawn for many ids at once, because each call has a fixed cost. */
+const pool = Buffer.alloc(256 * BYTES);
+let used = pool.length;
+
+const rng = (): Uint8Array => {
+  if (used === pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  used += BYTES;
+  return pool.subarray(used - BYTES, used);
+};
+
+/** Makes a UUID v7: later ids sort after earlier ones, which keeps indexes small. */
+export const newId = (): string => uuid({ rng });
+
+/** A command is retried until both the number of conflicts in a row and the time are used up. */
+const MAX_CONFLICTS = 12;
+const MAX_RETRY_MS = 2_000;
+const DELAY = { firstMs: 4, mostMs: 64 } as const;
+
+/**
+ * Creates the wait of one command between a conflict and the next read. The conflict may come from a revision that no
+ * reader sees yet: a cluster's leader rejects on events that are not replicated.
+ * @returns a function that pauses after WrongExpectedRevision, each time for longer, and throws any other error.
+ * @throws StoreBusy when the conflicts go on for too long: nothing was written
+ */
+export const conflictRetries = (): ((error: unknown) => Promise<void>) => {
+  const began = performance.now();
+  let conflicts = 0;
+  return async (error) => {
+    if (!(error instanceof WrongExpectedRevision)) throw error;
+    conflicts += 1;
+    if (conflicts >= MAX_CONFLICTS && performance.now() - began >= MAX_RETRY_MS) {
+      throw new StoreBusy(`refused ${conflicts} times in a row: ${error.message}`, { cause: error });
+    }
+    await pause(backoffMs(conflicts, DELAY));
+  };
+};
 
 /** The caller and time of a command, recorded in each of its events. */
 export interface CommandContext {
@@ -179,3 +224,16 @@ export const toNewEvents = (
     return { id: newId(), type, data, metadata };
   });
 };
+
+/** Wraps a decider to report each decision on state that a fast clock has left behind. */
+export const reportingAhead = <State, Command, Event, Refusal extends string>(
+  decider: Decider<State, Command, Event, Refusal>,
+  mark: AheadMark,
+  isAhead: (state: State, command: Command) => boolean,
+): Decider<State, Command, Event, Refusal> => ({
+  ...decider,
+  decide: (command, state) => {
+    if (isAhead(state, command)) reportAhead(mark);
+    return decider.decide(command, state);
+  },
+});

@@ -1,7 +1,14 @@
-import { count, table } from './components.ts';
-import { type Html, html } from './html.ts';
+import { count, type Html, html, table } from './components.ts';
 
-export interface Chart {
+const DAY = 86_400_000;
+
+/** The last UTC days up to the one of `now`, oldest first, as `YYYY-MM-DD`. */
+export const daysBack = (now: number, days: number): string[] =>
+  Array.from({ length: days }, (_, index) =>
+    new Date(now - (days - 1 - index) * DAY).toISOString().slice(0, 10),
+  );
+
+interface Chart {
   readonly title: string;
   /** At most three: each has its colour. */
   readonly series: readonly string[];

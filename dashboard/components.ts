@@ -1,5 +1,17 @@
-import { type Content, type Html, html } from './html.ts';
-import type { Visit } from './visit.ts';
+import { html as tag } from 'hono/html';
+import type { HtmlEscapedString } from 'hono/utils/html';
+
+import type { Visit } from './api.ts';
+
+/** A piece of a page that is markup already. */
+export type Html = HtmlEscapedString;
+
+export type Content = Html | string | number | false | null | undefined | readonly Content[];
+
+/** Builds markup from a template. Values are escaped unless they are markup; null and false give nothing. */
+export const html = (strings: TemplateStringsArray, ...values: readonly Content[]): Html =>
+  // The library's own type allows promises, which `Content` leaves out.
+  tag(strings, ...values) as Html;
 
 /** The reason of a refusal, announced at once by screen readers. */
 export const alert = ({ message, code }: { readonly message: string; readonly code: string }): Html =>
@@ -10,7 +22,7 @@ export const form = (visit: Pick<Visit, 'csrf'>, action: string, content: Conten
   html`<form method="post" action="${action}" class="${className}">
     <input type="hidden" name="csrf" value="${visit.csrf}">${content}</form>`;
 
-export interface FieldOptions {
+interface FieldOptions {
   readonly type?: 'text' | 'url' | 'number' | 'password' | 'date' | 'datetime-local';
   readonly value?: string;
   readonly hint?: Content;
@@ -90,7 +102,7 @@ export const secretOnce = (label: string, secret: string): Html =>
     <p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
     ${copyable(label, secret)}</section>`;
 
-export interface Question {
+interface Question {
   /** The action and its consequence. */
   readonly text: Content;
   readonly action: string;

@@ -4,10 +4,9 @@ import { parametersOf } from '../http/contract/parameters.ts';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../http/contract/route.ts';
 import { staticRoute } from '../http/contract/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
-import { type ApiDeps, createApi, type LoggedInUser } from './api.ts';
-import { html } from './html.ts';
+import { type ApiDeps, createApi, type LoggedInUser, type Visit } from './api.ts';
+import { html } from './components.ts';
 import { showBare } from './layout.ts';
-import type { Visit } from './visit.ts';
 
 /** A page or an action: a path and its response to a logged-in user. */
 export interface PageRoute {

@@ -3,7 +3,7 @@
  * URLs, free text of partners or other systems, and sealed data. `secret`: never; also every field missing from this table,
  * into which a test forces every field of every event.
  */
-export type Sight = 'shown' | 'personal' | 'secret';
+type Sight = 'shown' | 'personal' | 'secret';
 
 /** Names of fields, separated by spaces. A dot descends into an object, a number into a nested list; `*` is any name. */
 type Fields = Readonly<Partial<Record<Sight, string>>>;
@@ -55,11 +55,11 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     personal: 'open.1',
   },
   'lookup.EnrichmentRequested.v1': {
-    shown: `round kind requested_at restated ${within('reservation', RESERVATION)}`,
+    shown: `round kind requested_at ${within('reservation', RESERVATION)}`,
     personal: 'ip',
   },
   'lookup.EnrichmentJoined.v1': {
-    shown: `round attempts restated ${within('reservation', RESERVATION)}`,
+    shown: `round attempts ${within('reservation', RESERVATION)}`,
     personal: 'ip',
   },
   'lookup.EnrichmentAttemptFailed.v1': {
@@ -180,3 +180,52 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     personal: `${within('clues', 'event_id visitor domain site page_run sealed')} left_out`,
   },
 };
+
+const MASKED = '(masked)';
+const SECRET = '(secret)';
+
+interface Rule {
+  readonly path: readonly string[];
+  readonly sight: Sight;
+}
+
+/** Parses the rules of an event; none for an unknown type. */
+export const rulesOf = (fields: Readonly<Partial<Record<Sight, string>>> | undefined): Rule[] =>
+  Object.entries(fields ?? {}).flatMap(([sight, names]) =>
+    names.split(' ').map((name) => ({ path: name.split('.'), sight: sight as Sight })),
+  );
+
+/** Selects the rules below `name`. */
+export const into = (rules: readonly Rule[], name: string): Rule[] =>
+  rules
+    .filter(({ path: [first] }) => first === name || first === '*')
+    .map(({ path, sight }) => ({ path: path.slice(1), sight }));
+
+/** Masks an event's data and metadata. Personal fields are shown if `unmasked`; secret and unlisted ones never are. */
+export const maskEvent = (
+  { type, data, metadata }: { readonly type: string; readonly data: object; readonly metadata: object },
+  unmasked: boolean,
+): { readonly data: unknown; readonly metadata: unknown } => {
+  const known = Object.hasOwn(eventPrivacy, type) ? eventPrivacy[type] : undefined;
+  return {
+    data: mask(data, rulesOf(known), unmasked),
+    metadata: mask(metadata, rulesOf(metadataPrivacy), unmasked),
+  };
+};
+
+const mask = (value: unknown, rules: readonly Rule[], unmasked: boolean): unknown => {
+  if (value === null) return null;
+  const own = rules.find(({ path }) => path.length === 0);
+  if (own?.sight === 'personal') return unmasked ? value : MASKED;
+  if (rules.length === 0 || own?.sight === 'secret') return SECRET;
+  if (Array.isArray(value)) return value.map((item) => maskItem(item, rules, unmasked));
+  if (typeof value !== 'object') return own ? value : SECRET;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, mask(inner, into(rules, name), unmasked)]),
+  );
+};
+
+const maskItem = (item: unknown, rules: readonly Rule[], unmasked: boolean): unknown =>
+  Array.isArray(item)
+    ? item.map((inner, index) => mask(inner, into(rules, String(index)), unmasked))
+    : mask(item, rules, unmasked);

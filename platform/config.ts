@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
-import { hostName } from '../domain/kernel/host-name.ts';
+import { hostName } from '../domain/kernel/text.ts';
 import { isProviderName, type ProviderSettings, readProviderSettings } from './provider-settings.ts';
 
 const whole = (fallback: number, least = 1, text = /^\d{1,9}$/) =>

@@ -4,8 +4,7 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
-import { aheadAfter } from '../domain/kernel/ahead.ts';
-import { DAY } from '../domain/kernel/time.ts';
+import { aheadAfter, DAY } from '../domain/kernel/time.ts';
 import { type AheadMark, reportAhead } from '../platform/ahead.ts';
 import type { Clock } from '../platform/clock.ts';
 import { forgetInBatches } from '../platform/forget.ts';

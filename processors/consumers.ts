@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
 import { CHECKPOINTS_CHANNEL, notifyIfRoom } from '../platform/channels.ts';
 import { createWakeup } from '../platform/wakeup.ts';
+import { listPositions } from '../queries/consumers.ts';
 
 /** The names of running consumers, of all or of those that follow some events; checkpoints of others are ignored. */
 export interface Consumers {
@@ -16,37 +17,24 @@ const BEFORE_FIRST = -1n;
 const WANT = `select ${notifyIfRoom(`'${CHECKPOINTS_CHANNEL}'`, "''")}`;
 
 /** Reads the progress of consumers, which decides which events may be deleted (architecture, rule 9). */
-export const createConsumerProgress = (pool: pg.Pool, { projections, processors }: Consumers) => {
-  const loadPositions = async (): Promise<{ readonly name: string; readonly position: bigint }[]> => {
-    const { rows } = await pool.query<{ name: string; position: string | null }>({
-      name: 'consumer_positions',
-      text: `select 'projection ' || n.name as name, c.position
-             from unnest($1::text[]) as n (name) left join read.projection c on c.name = n.name
-             union all
-             select 'processor ' || n.name, c.position
-             from unnest($2::text[]) as n (name) left join work.processor c on c.name = n.name`,
-      values: [projections, processors],
-    });
-    return rows.map(({ name, position }) => ({
-      name,
-      position: position === null ? BEFORE_FIRST : BigInt(position),
-    }));
-  };
-
+export const createConsumerProgress = (pool: pg.Pool, consumers: Consumers) => {
   /** Returns the position that all consumers have passed, or null if one has not passed any event. */
   const passed = async (): Promise<Position | null> => {
-    const least = (await loadPositions()).reduce<bigint | null>(
-      (so, { position }) => (so === null || position < so ? position : so),
-      null,
+    const positions = (await listPositions(pool, consumers)).map(({ position }) => position ?? BEFORE_FIRST);
+    const least = positions.reduce(
+      (so, position) => (position < so ? position : so),
+      positions[0] ?? BEFORE_FIRST,
     );
-    return least === null || least === BEFORE_FIRST ? null : (least as Position);
+    return least === BEFORE_FIRST ? null : (least as Position);
   };
 
   return {
     passed,
     /** Returns the names of the consumers that are behind a position. */
     before: async (target: bigint): Promise<string[]> =>
-      (await loadPositions()).filter(({ position }) => position < target).map(({ name }) => name),
+      (await listPositions(pool, consumers))
+        .filter(({ position }) => (position ?? BEFORE_FIRST) < target)
+        .map(({ name }) => name),
     /**
      * Asks all processes to save their checkpoints, and waits until all consumers reach a position; false after 5 seconds or
      * when `signal` aborts.

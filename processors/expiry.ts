@@ -1,16 +1,89 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { recordExpiry } from '../commands/record-expiry.ts';
+import { appendSafely, type CommandContext, conflictRetries, toNewEvents } from '../commands/handle.ts';
 import type { EventSchemas } from '../domain/kernel/events.ts';
 import { HOUR, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
+import { expiredStream } from '../domain/sessions/events.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
 import type { Clock } from '../platform/clock.ts';
+import { durably } from '../platform/durably.ts';
 import { pause } from '../platform/pause.ts';
 import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
-import { type ExpiringId, forgetExpiring, noteExpiring, readCutOff } from './expiring-ids.ts';
-import { inParallel } from './in-parallel.ts';
-import { type ExpiredStream, retireStream } from './retire-stream.ts';
+import { inParallel } from './for-each.ts';
+import { type ExpiredStream, retireStream } from './retire-streams.ts';
+
+/** The id of an item that a sweep deletes, as its expiry event names it. */
+interface ExpiringId {
+  readonly id: string;
+  readonly partner_id: string;
+  readonly expires_at: Date;
+}
+
+/** Records durably which items a sweep is about to delete, so that a crash cannot lose their expiry events. */
+const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]): Promise<void> =>
+  durably(
+    pool,
+    `insert into work.expiring (kind, id, partner_id, expires_at)
+     select $1, * from unnest($2::text[], $3::uuid[], $4::timestamptz[]) on conflict (kind, id) do nothing`,
+    [
+      kind,
+      rows.map(({ id }) => id),
+      rows.map(({ partner_id }) => partner_id),
+      rows.map(({ expires_at }) => expires_at),
+    ],
+  );
+
+/** Removes the records of items whose expiry events are projected. */
+const forgetExpiring = async (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]): Promise<void> => {
+  await pool.query({
+    name: 'forget_expiring',
+    text: 'delete from work.expiring where kind = $1 and id = any ($2)',
+    values: [kind, rows.map(({ id }) => id)],
+  });
+};
+
+/**
+ * Finds items that an earlier sweep deleted without appending their expiry events: recorded, but gone from the read model.
+ * @param present SQL that selects, as `id`, those of the ids `$1` that the read model still holds
+ */
+const readCutOff = async (pool: pg.Pool, kind: string, present: string): Promise<ExpiringId[]> => {
+  const { rows } = await pool.query<ExpiringId>(
+    'select id, partner_id, expires_at from work.expiring where kind = $1',
+    [kind],
+  );
+  if (rows.length === 0) return [];
+  const known = await pool.query<{ id: string }>(present, [rows.map(({ id }) => id)]);
+  const ids = new Set(known.rows.map(({ id }) => id));
+  return rows.filter(({ id }) => !ids.has(id));
+};
+
+/**
+ * Records the expiry of a partner's items by their ids alone. A crash before the append is confirmed writes the event
+ * again; projections ignore the repeat.
+ * @returns its log position; null if the store does not report it
+ * @throws the port's errors
+ */
+export const recordExpiry = async (
+  store: EventStore,
+  partnerId: string,
+  schemas: EventSchemas,
+  event: { readonly type: string; readonly data: object },
+  context: CommandContext,
+): Promise<Position | null> => {
+  const stream = expiredStream(partnerId, utcDay(context.at));
+  const events = toNewEvents(schemas, [event], { ...context, partnerId });
+  const afterConflict = conflictRetries();
+  for (;;) {
+    try {
+      const [last] = await Array.fromAsync(store.readStream(stream, { direction: 'backwards', limit: 1 }));
+      return (await appendSafely(store, stream, last?.revision ?? 'no_stream', events)).position;
+    } catch (error) {
+      // Another sweep may append for the same partner.
+      await afterConflict(error);
+    }
+  }
+};
 
 /** One kind of expiring item, and the prefix of its streams. */
 export interface Expiring {
@@ -88,11 +161,11 @@ export const expiredItems = ({
   order by i.expires_at, i.${id} limit ${BATCH}`;
 
 /** Reported of those that expired first. Millions may at one moment: to read all would come to the query's time limit. */
-const MOST_OVERDUE = 100_000;
+const MAX_OVERDUE_ROWS = 100_000;
 /** Items still present so long after their expiry are reported. */
-const OVERDUE = 10 * MINUTE;
+const OVERDUE_MS = 10 * MINUTE;
 /** Days are closed an hour after midnight; the second hour allows for a slow run. */
-const CLOSED_AFTER = 2 * HOUR;
+const CLOSED_AFTER_MS = 2 * HOUR;
 
 /**
  * Deletes expired items: first their streams, then it appends the expiry event on which the read model drops its rows. The
@@ -205,8 +278,8 @@ const reportBlocked = async (
     name: `overdue ${kind.name}`,
     text: `select count(*)::int as rows, min(expires_at) as oldest, min(last_position) as first_position
            from (select expires_at, last_position, ${kind.counted} as is_counted from ${kind.table}
-                 where expires_at <= $1 order by expires_at limit ${MOST_OVERDUE}) first where is_counted`,
-    values: [new Date(now - OVERDUE), utcDay(now - CLOSED_AFTER)],
+                 where expires_at <= $1 order by expires_at limit ${MAX_OVERDUE_ROWS}) first where is_counted`,
+    values: [new Date(now - OVERDUE_MS), utcDay(now - CLOSED_AFTER_MS)],
   });
   const { rows: count = 0, oldest = null, first_position = null } = rows[0] ?? {};
   onBlocked(kind.name, count, oldest === null ? 0 : (now - oldest.getTime()) / 1_000);

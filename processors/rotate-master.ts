@@ -7,8 +7,8 @@ import { resealKeys } from '../platform/keyring.ts';
 import { type MasterKey, openText, sealText } from '../platform/master-key.ts';
 import { beginKeyChange, endKeyChange } from '../platform/master-key-file.ts';
 import { AnotherRuns, onlyOne } from '../platform/only-one.ts';
-import { endpointsSealedOtherwise } from '../queries/webhooks/targets.ts';
-import type { Reached } from './reached.ts';
+import { endpointsSealedOtherwise } from '../queries/webhooks/webhooks.ts';
+import type { Reached } from './retire-streams.ts';
 
 export interface RotationDeps {
   readonly store: EventStore;

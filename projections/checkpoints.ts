@@ -122,7 +122,7 @@ const advance = (lease: Lease, steps: readonly Step[], to: Position): unknown[] 
   JSON.stringify(Object.fromEntries(steps.map((step) => [step.projection.name, to.toString()]))),
 ];
 
-/** Locks by name as a rebuild does: a group saves what it has passed beside the commits of its own session. */
+/** Locks by name as a rebuild does: a group saves what it has passed beside the commits of its own connection. */
 const advanceWith = (more: string): string => `
   with held as materialized (
     select name from read.projection where name = any ($1) order by name for update),

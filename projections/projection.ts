@@ -22,3 +22,38 @@ export const relevantTo = (
   const isKnown = (type: string): boolean => types.includes(type);
   return events.filter(({ type }) => isKnown(type) || isLaterVersion(type, isKnown));
 };
+
+const OF_YEAR_ZERO = /^0000-\d{2}-\d{2}T[\d:.]+Z$/;
+const FIRST_INSTANT = '0001-01-01T00:00:00.000Z';
+
+/** Replaces NUL and lone surrogates by U+FFFD, and an instant of the year 0 by the first one: PostgreSQL rejects all three. */
+const storableText = (text: string): string => {
+  const whole = text.isWellFormed() ? text : text.toWellFormed();
+  const known = whole.includes('\u0000') ? whole.replaceAll('\u0000', '\ufffd') : whole;
+  return OF_YEAR_ZERO.test(known) ? FIRST_INSTANT : known;
+};
+
+/**
+ * Returns the events with text that PostgreSQL can store. Commands refuse other text, but one event of an earlier release, or one
+ * that a command's check missed, would stop its projection for good, and with it the retention of all partners.
+ */
+export const storableEvents = (events: readonly RecordedEvent[]): readonly RecordedEvent[] =>
+  events.map((event) => {
+    const data = storable(event.data) as object;
+    return data === event.data ? event : { ...event, data };
+  });
+
+/** Returns the value itself unless something in it is replaced. */
+const storable = (value: unknown): unknown => {
+  if (typeof value === 'string') return storableText(value);
+  if (typeof value !== 'object' || value === null) return value;
+  const isList = Array.isArray(value);
+  let copy: Record<string, unknown> | null = null;
+  for (const [name, before] of Object.entries(value)) {
+    const after = storable(before);
+    if (after === before) continue;
+    copy ??= (isList ? [...value] : { ...value }) as Record<string, unknown>;
+    copy[name] = after;
+  }
+  return copy ?? value;
+};

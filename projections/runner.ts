@@ -1,15 +1,57 @@
-import type pg from 'pg';
+import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Position } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
+import { endClient } from '../platform/end-postgres.ts';
 import type { Lease } from '../platform/leases.ts';
+import { IDLE_TRANSACTION, KEPT_ALIVE } from '../platform/open-pool.ts';
 import { pause } from '../platform/pause.ts';
 import { createWakeup } from '../platform/wakeup.ts';
 import { type Checkpoint, CheckpointMoved, loadCheckpoints } from './checkpoints.ts';
 import { type PassOptions, runPass } from './pass.ts';
 import type { Progress } from './progress.ts';
 import type { Projection } from './projection.ts';
-import { withSession } from './session.ts';
+
+/** Time that a running query gets at shutdown. */
+const ENDING_MS = 1_000;
+/** Far longer than a batch takes: until then a connection that the network has dropped keeps its read models from growing. */
+const ANSWER_MS = 15_000;
+const CONNECTION_SETTINGS = `set search_path to read; set synchronous_commit to off; set enable_seqscan to off; set jit to off;
+  set idle_in_transaction_session_timeout = '${IDLE_TRANSACTION}'`;
+
+/** Runs work with a connection of its own. Losing the connection aborts the work. */
+const withConnection = async (
+  url: string,
+  lease: Lease,
+  signal: AbortSignal,
+  work: (db: pg.ClientBase, signal: AbortSignal) => Promise<void>,
+): Promise<void> => {
+  const db = new pg.Client({
+    connectionString: url,
+    application_name: `doorplate projections ${lease.name}`,
+    connectionTimeoutMillis: 2_000,
+    query_timeout: ANSWER_MS,
+    ...KEPT_ALIVE,
+    pipeline: true,
+  });
+  const lost = new AbortController();
+  const end = (): void => void endClient(db);
+  // A query on a dead connection never returns and would keep the group from restarting.
+  const endSoon = (): void => void setTimeout(end, ENDING_MS).unref();
+  signal.addEventListener('abort', endSoon, { once: true });
+  db.on('error', () => lost.abort());
+  db.on('end', () => lost.abort());
+  try {
+    await db.connect();
+    await db.query(CONNECTION_SETTINGS);
+    await work(db, AbortSignal.any([signal, lost.signal]));
+  } finally {
+    signal.removeEventListener('abort', endSoon);
+    end();
+  }
+  if (lost.signal.aborted && !signal.aborted)
+    throw new Error('the projections lost their database connection');
+};
 
 export interface ProjectionsOptions {
   readonly tail: Tail;
@@ -115,7 +157,7 @@ const runSession = async (
   untilCaughtUp: boolean,
 ): Promise<void> => {
   const { tail, pool, progress, log } = options;
-  await withSession(options.url, lease, signal, (db, ending) => {
+  await withConnection(options.url, lease, signal, (db, ending) => {
     const pass: PassOptions = {
       tail,
       db,

@@ -13,14 +13,15 @@ export const listPositions = async (
   pool: pg.Pool,
   consumers: { readonly projections: readonly string[]; readonly processors: readonly string[] },
 ): Promise<ConsumerPosition[]> => {
-  const { rows } = await pool.query<{ name: string; position: string | null }>(
-    `select 'projection ' || n.name as name, c.position
-     from unnest($1::text[]) as n (name) left join read.projection c on c.name = n.name
-     union all
-     select 'processor ' || n.name, c.position
-     from unnest($2::text[]) as n (name) left join work.processor c on c.name = n.name`,
-    [consumers.projections, consumers.processors],
-  );
+  const { rows } = await pool.query<{ name: string; position: string | null }>({
+    name: 'consumer_positions',
+    text: `select 'projection ' || n.name as name, c.position
+           from unnest($1::text[]) as n (name) left join read.projection c on c.name = n.name
+           union all
+           select 'processor ' || n.name, c.position
+           from unnest($2::text[]) as n (name) left join work.processor c on c.name = n.name`,
+    values: [consumers.projections, consumers.processors],
+  });
   return rows.map(({ name, position }) => ({ name, position: position === null ? null : BigInt(position) }));
 };
 

@@ -2,9 +2,9 @@ import { DAY } from '../domain/kernel/time.ts';
 import { BackendTimeout } from '../http/errors/failures.ts';
 
 /** Until then an expired item answers 410, then 404 (contract, Sessions). */
-const TOLD_AS_GONE = 60 * DAY;
+const REPORTED_AS_EXPIRED_MS = 60 * DAY;
 
-export interface KeptReads<Row> {
+export interface UnexpiredReads<Row> {
   readonly row: () => Promise<Row | null>;
   /** When it expired, where it is not kept any more (ISO 8601); null: there was none. */
   readonly expiredAt: () => Promise<string | null>;
@@ -17,7 +17,7 @@ export interface KeptReads<Row> {
  * @throws BackendTimeout rather than call unknown what may be there
  */
 export const findUnexpired = async <Row extends { readonly expires_at: string }>(
-  reads: KeptReads<Row>,
+  reads: UnexpiredReads<Row>,
   now: number,
 ): Promise<Row | 'gone' | 'unknown'> => {
   let row = await reads.row();
@@ -27,6 +27,6 @@ export const findUnexpired = async <Row extends { readonly expires_at: string }>
     row = await reads.row();
     expiredAt = row?.expires_at ?? null;
   }
-  if (expiredAt === null || now >= Date.parse(expiredAt) + TOLD_AS_GONE) return 'unknown';
+  if (expiredAt === null || now >= Date.parse(expiredAt) + REPORTED_AS_EXPIRED_MS) return 'unknown';
   return row !== null && now < Date.parse(expiredAt) ? row : 'gone';
 };

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Runtime } from '../../bin/runtime.ts';
-import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
+import { createCaptureVisit } from '../../commands/sessions/capture-visit.ts';
 import { addressOf } from '../support/addresses.ts';
 import {
   bareDeliveries,
@@ -103,7 +103,7 @@ export const measureDeliveries = async (
 ): Promise<Delivered & { readonly postgresMicros: number }> => {
   const sessions = Math.round(SESSIONS_A_SECOND * bench.effort.seconds);
   const first = bench.freshAddresses(sessions);
-  const write = createVisitCapture(store, dayKeys, async () => ({
+  const write = createCaptureVisit(store, dayKeys, async () => ({
     release: () => undefined,
     confirm: () => undefined,
   }));

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Runtime } from '../../bin/runtime.ts';
-import { newId } from '../../commands/new-id.ts';
+import { newId } from '../../commands/handle.ts';
 import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import { addressOf } from './addresses.ts';
 

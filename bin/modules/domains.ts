@@ -1,19 +1,22 @@
 import { Resolver } from 'node:dns/promises';
 import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
-import { plainName } from '../../domain/domains/hostname.ts';
+import { plainName } from '../../domain/domains/domain.ts';
 import type { Route } from '../../http/contract/route.ts';
 import { createOwnHost } from '../../http/server/own-host.ts';
 import type { Config } from '../../platform/config.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { OpsHandler } from '../../platform/ops-server.ts';
 import { createSemaphores } from '../../platform/semaphore.ts';
-import { startDomainChecks } from '../../processors/domains/check-domains.ts';
+import { hasToken, proofToken, startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
-import { hasToken, proofToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
 import { createCertificateNames } from '../../queries/domains/directory.ts';
-import { hasAllDomains, readCheckedAt } from '../../queries/domains/domains.ts';
-import { domainReadRoutes, tlsAllowedHandler } from '../../read-api/domains/domains.ts';
+import {
+  domainReadRoutes,
+  hasAllDomains,
+  readCheckedAt,
+  tlsAllowedHandler,
+} from '../../read-api/domains/domains.ts';
 import { domainRoutes as changingRoutes } from '../../write-api/domains/domains.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';

@@ -1,21 +1,18 @@
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
-import { ENRICHMENT_PREFIX } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/contract/route.ts';
-import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
-import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
-import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
-import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
-import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { forgetProviderDays } from '../../processors/lookup/providers/provider-counts.ts';
+import {
+  resubmitOrphaned,
+  settleEndedWork,
+  truncateIntakes,
+} from '../../processors/lookup/settle-reservations.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
-import { createAnswerCache } from '../../read-api/lookup/answer-cache.ts';
-import { getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
-import { createInFlight } from '../../read-api/lookup/in-flight.ts';
+import { createAnswerCache, createInFlight, getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
 import type { ApiContext } from '../api-context.ts';
-import { followersOf } from '../consumers.ts';
 import { forgetOldResults } from '../retention.ts';
 import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
 import { enrichmentCapacity } from './capacity.ts';
@@ -53,7 +50,7 @@ export const lookupRoutes = ({
   return [
     postLookupRoute({
       ...shared,
-      submit: (request, context) => submitLookup(submitting, request, context),
+      submitLookup: (request, context) => submitLookup(submitting, request, context),
       projected: ownWrite(['lookups']),
     }),
     getLookupRoute({
@@ -76,7 +73,7 @@ export const lookupWork = (context: WorkerContext): WorkerModule => {
   return {
     processors: { lookups: [settleEndedWork(streams, clock)] },
     jobs: (signal) => [
-      ['*/15 * * * * *', () => submitLeftReservations({ ...streams, configured, pool, clock, log })],
+      ['*/15 * * * * *', () => resubmitOrphaned({ ...streams, configured, pool, clock, log })],
       ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
       ['47 3 * * *', () => forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY))],
       ['53 3 * * *', () => forgetProviderDays(pool, clock.now())],
@@ -109,7 +106,6 @@ const startAttempts = async ({
     random: Math.random,
     onAttempt: (outcome) => metrics.attempts.inc({ outcome }),
     notes,
-    passed: createConsumerProgress(pool, followersOf(ENRICHMENT_PREFIX)).passed,
   });
   return {
     nudge: attempts.nudge,

@@ -2,8 +2,8 @@ import { utcDay } from '../../domain/kernel/time.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { RateLimiter } from '../../platform/rate-limit.ts';
 import type { ProviderNotes } from '../../processors/lookup/attempt-enrichments.ts';
-import { buildChain, type Chain } from '../../processors/lookup/chain.ts';
-import { takeFromBudget } from '../../processors/lookup/provider-counts.ts';
+import { buildChain, type Chain } from '../../processors/lookup/providers/chain.ts';
+import { takeFromBudget } from '../../processors/lookup/providers/provider-counts.ts';
 import type { Runtime } from '../runtime.ts';
 
 export interface Providers {

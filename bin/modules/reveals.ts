@@ -1,6 +1,10 @@
-import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
-import { type CompletionPorts, completeReveal } from '../../commands/reveals/complete-reveal.ts';
-import { createRevealSession, type RevealDeps } from '../../commands/reveals/reveal-session.ts';
+import { requestForReveal } from '../../commands/lookup/reveal-lookups.ts';
+import {
+  type CompletionPorts,
+  completeReveal,
+  createRevealSession,
+  type RevealDeps,
+} from '../../commands/reveals/reveal-session.ts';
 import type { Route } from '../../http/contract/route.ts';
 import {
   type EnrichRevealsDeps,
@@ -15,7 +19,7 @@ import {
   createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
 import { reserveForReveal } from '../../processors/webhooks/queue-admission.ts';
-import { createRevealableSessions } from '../../queries/sessions/revealable-sessions.ts';
+import { createRevealableSessions } from '../../queries/sessions/sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
 import { postRevealRoute } from '../../write-api/reveals/post-reveal.ts';
 import type { ApiContext } from '../api-context.ts';

@@ -1,4 +1,4 @@
-import { savedForReveal } from '../../commands/lookup/saved-for-reveal.ts';
+import { savedForReveal } from '../../commands/lookup/reveal-lookups.ts';
 import type { RevealResult } from '../../domain/reveals/events.ts';
 import type { Runtime } from '../runtime.ts';
 

@@ -1,10 +1,9 @@
-import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
+import { createCaptureVisit } from '../../commands/sessions/capture-visit.ts';
 import type { Route } from '../../http/contract/route.ts';
 import { createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
 import { reserveForSession } from '../../processors/webhooks/queue-admission.ts';
 import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
-import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
-import { collectRoutes } from '../../write-api/sessions/collect.ts';
+import { collectRoutes, createCaptureRates } from '../../write-api/sessions/collect.ts';
 import type { ApiContext } from '../api-context.ts';
 
 /**
@@ -20,7 +19,7 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
   return [
     ...collectRoutes({
       trackers,
-      capture: createVisitCapture(store, dayKeys, reserveForSession(queue)),
+      capture: createCaptureVisit(store, dayKeys, reserveForSession(queue)),
       collectsOn: served.collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
       countryOf: countries,

@@ -5,8 +5,7 @@ import type { Metrics } from '../../platform/metrics.ts';
 import { openPool } from '../../platform/open-pool.ts';
 import type { OpsHandler } from '../../platform/ops-server.ts';
 import { signals } from '../../projections/signals/signals.ts';
-import { countRepeated } from '../../queries/signals/signals.ts';
-import { createClues } from '../../read-api/signals/clues.ts';
+import { countRepeated, createClues } from '../../read-api/signals/clues.ts';
 import { signalsHandler } from '../../write-api/signals/signals.ts';
 import type { Runtime } from '../runtime.ts';
 

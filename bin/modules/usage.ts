@@ -1,6 +1,9 @@
 import type { Route } from '../../http/contract/route.ts';
-import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
-import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/close-usage-streams.ts';
+import {
+  closeTrackerDays,
+  closeUsageStreams,
+  expireUsageStreams,
+} from '../../processors/usage/close-usage-streams.ts';
 import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
 import { getUsageRoute } from '../../read-api/usage/get-usage.ts';
 import type { ApiContext } from '../api-context.ts';

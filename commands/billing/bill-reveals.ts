@@ -3,8 +3,7 @@ import { type Billable, type Ledger, ledgerAfter, ledgerDecider } from '../../do
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import type { EventStore, NewEvent, Revision } from '../../event-store/port.ts';
-import { conflictRetries } from '../conflicts.ts';
-import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
+import { appendSafely, type CommandContext, conflictRetries, toNewEvents } from '../handle.ts';
 
 /** A completed reveal and the trace context of its ledger entry. */
 export interface RevealToBill {

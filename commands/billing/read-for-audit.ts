@@ -1,5 +1,5 @@
-import type { StoredEntry } from '../../domain/billing/audit-chain.ts';
-import { gatherReceipts, type Receipts } from '../../domain/billing/audit-receipts.ts';
+import type { StoredEntry } from '../../domain/billing/audit-ledger.ts';
+import { gatherReceipts, type Receipts } from '../../domain/billing/audit-reveals.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealExpiryEvents } from '../../domain/reveals/events.ts';

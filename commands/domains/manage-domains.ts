@@ -2,27 +2,65 @@ import { v7 as uuid } from 'uuid';
 import {
   claimRefusal,
   type Domain,
+  type DomainCommand,
   type DomainRefusal,
+  domainDecider,
   domainStream,
+  isDomainName,
+  type Name,
   needsProof,
+  nextCheck,
+  snapshotName,
 } from '../../domain/domains/domain.ts';
-import { isDomainName } from '../../domain/domains/hostname.ts';
-import { domainSlotsStream, heldSlot, type SlotRefusal, slotOf } from '../../domain/domains/slots.ts';
+import {
+  type DomainEvent,
+  type DomainSlotEvent,
+  domainEvents,
+  domainSlotEvents,
+} from '../../domain/domains/events.ts';
+import {
+  domainSlotsStream,
+  heldSlot,
+  heldSlots,
+  mayStand,
+  type SlotCommand,
+  type SlotRefusal,
+  type Slots,
+  slotOf,
+  slotsDecider,
+  snapshotSlots,
+} from '../../domain/domains/slots.ts';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
+import { type Batcher, createBatcher } from '../batcher.ts';
 import type { CommandContext } from '../handle.ts';
-import {
-  createNamesBatcher,
-  createSlotsBatcher,
-  type NamesBatcher,
-  type SlotsBatcher,
-} from './aggregates.ts';
+import type { SnapshottedAggregate } from '../snapshots.ts';
+
+const nameAggregate: SnapshottedAggregate<Name, DomainCommand, DomainEvent, DomainRefusal> = {
+  schemas: domainEvents,
+  decider: domainDecider,
+  snapshot: snapshotName,
+};
+
+export type NamesBatcher = Batcher<Name, DomainCommand, DomainRefusal>;
+
+export const createNamesBatcher = (store: EventStore): NamesBatcher => createBatcher(store, nameAggregate);
+
+const slotsAggregate: SnapshottedAggregate<Slots, SlotCommand, DomainSlotEvent, SlotRefusal> = {
+  schemas: domainSlotEvents,
+  decider: slotsDecider,
+  snapshot: snapshotSlots,
+};
+
+type SlotsBatcher = Batcher<Slots, SlotCommand, SlotRefusal>;
+
+export const createSlotsBatcher = (store: EventStore): SlotsBatcher => createBatcher(store, slotsAggregate);
 
 type TrackerRefusal = 'tracker_not_found' | 'tracker_deleted';
 export type ClaimRefusal = TrackerRefusal | SlotRefusal | DomainRefusal | 'invalid_domain';
-export type ReleaseRefusal = TrackerRefusal | 'domain_not_found';
+type ReleaseRefusal = TrackerRefusal | 'domain_not_found';
 
-export interface ClaimedDomain {
+interface ClaimedDomain {
   readonly domain: Domain;
   /** Whether activation also requires the TXT record that proves ownership. */
   readonly needsProof: boolean;
@@ -30,7 +68,7 @@ export interface ClaimedDomain {
   readonly position: Position | null;
 }
 
-export interface ReleasedDomain {
+interface ReleasedDomain {
   readonly hostname: string;
   /** ISO 8601. */
   readonly deleted_at: string;
@@ -58,7 +96,7 @@ export interface DomainCommands {
   ): Promise<Result<ReleasedDomain, ReleaseRefusal>>;
 }
 
-export interface DomainCommandDeps {
+interface DomainCommandDeps {
   readonly store: EventStore;
   /** The service's own host names, which no partner can claim. */
   readonly ownHosts: readonly string[];
@@ -89,7 +127,7 @@ export const createDomainCommands = (deps: DomainCommandDeps): DomainCommands =>
     const { proven } = claimable.value;
     const { tracker_id, partner_id } = of;
     const ids = { hostname, tracker_id, partner_id, proven, at: context.at };
-    const slotTaken = await slots.submit(
+    const slotTaken = await slots.submitCommand(
       domainSlotsStream(tracker_id),
       { type: 'Take', ...ids, domain_id: uuid() },
       context,
@@ -100,7 +138,7 @@ export const createDomainCommands = (deps: DomainCommandDeps): DomainCommands =>
     if (!slot) throw new TypeError('the tracker accepted a slot that its state does not hold');
     const { domain_id } = slot;
     const command = { type: 'Claim', ...ids, domain_id } as const;
-    const claimed = await names.submit(domainStream(hostname), command, context, (after) => ({
+    const claimed = await names.submitCommand(domainStream(hostname), command, context, (after) => ({
       domain: after.claims.get(domain_id),
       needsProof: needsProof(after, partner_id),
     }));
@@ -127,8 +165,7 @@ export const createDomainCommands = (deps: DomainCommandDeps): DomainCommands =>
     // The slot goes first: without it no name is valid, so the processor completes an interrupted release.
     const freed = await freeSlot(slots, of, domain_id, context);
     const deleted_at = freed.ok ? freed.value.value : null;
-    const command = { type: 'Release', domain_id, hostname, at: context.at } as const;
-    const released = await names.submit(domainStream(hostname), command, context, () => null);
+    const released = await releaseName(names, { domain_id, hostname }, context);
     if (!released.ok || deleted_at === null) throw new TypeError('the release of a domain was refused');
     return accept({ hostname, deleted_at, position: released.value.position });
   };
@@ -157,13 +194,112 @@ const claimability = async (
 
 const freeSlot = (
   slots: SlotsBatcher,
-  { tracker_id }: TrackerName,
+  { tracker_id }: Pick<TrackerName, 'tracker_id'>,
   domain_id: string,
   context: CommandContext,
 ) =>
-  slots.submit(
+  slots.submitCommand(
     domainSlotsStream(tracker_id),
     { type: 'Free', tracker_id, domain_id, at: context.at },
     context,
     ({ freed }) => freed.get(domain_id)?.freed_at ?? null,
   );
+
+/** The result of a DNS check. */
+interface DomainCheck {
+  readonly domain_id: string;
+  readonly hostname: string;
+  /** Start of the check, milliseconds. */
+  readonly at: number;
+  /** Why the name does not point to the service; null if it does. */
+  readonly error: string | null;
+  /** Whether the name's TXT record holds the token of the claim's partner. */
+  readonly proven: boolean;
+}
+
+/** Records a check that changes something. @returns time of the next check, milliseconds; null: none */
+export const recordCheck = async (
+  names: NamesBatcher,
+  check: DomainCheck,
+  context: CommandContext,
+): Promise<number | null> => {
+  const stream = domainStream(check.hostname);
+  const checked = await names.submitCommand(
+    stream,
+    { type: 'RecordCheck', ...check },
+    context,
+    ({ claims }) => claims.get(check.domain_id),
+  );
+  if (!checked.ok) throw new TypeError('the result of a domain check was refused');
+  const { value: claim } = checked.value;
+  return claim ? nextCheck(claim, check.at) : null;
+};
+
+interface DomainOfTracker {
+  readonly domain_id: string;
+  readonly tracker_id: string;
+  readonly hostname: string;
+}
+
+interface SettlingDeps {
+  readonly names: NamesBatcher;
+  readonly slots: SlotsBatcher;
+}
+
+const slotsOf = ({ slots }: SettlingDeps, trackerId: string): Promise<Slots> =>
+  slots.readState(domainSlotsStream(trackerId), (state) => state);
+
+/** Claims the name that a slot was taken for, or frees the slot if the name is refused. Idempotent. */
+export const completeClaim = async (
+  deps: SettlingDeps,
+  {
+    proven = false,
+    ...domain
+  }: DomainOfTracker & { readonly partner_id: string; readonly proven?: boolean | undefined },
+  context: CommandContext,
+): Promise<void> => {
+  if (!mayStand(await slotsOf(deps, domain.tracker_id), domain.domain_id)) return;
+  const stream = domainStream(domain.hostname);
+  if (await deps.names.readState(stream, ({ claims }) => claims.has(domain.domain_id))) return;
+  const command = { type: 'Claim', ...domain, proven, at: context.at } as const;
+  const claimed = await deps.names.submitCommand(stream, command, context, () => null);
+  if (!claimed.ok) await freeSlot(deps.slots, domain, domain.domain_id, context);
+};
+
+/** Releases a name that holds no slot of its tracker, or whose tracker is deleted. */
+export const releaseUnlessKept = async (
+  deps: SettlingDeps,
+  domain: DomainOfTracker,
+  context: CommandContext,
+): Promise<void> => {
+  if (mayStand(await slotsOf(deps, domain.tracker_id), domain.domain_id)) return;
+  await releaseName(deps.names, domain, context);
+};
+
+/** Closes the slots of a deleted tracker. */
+export const closeSlots = async (
+  deps: SettlingDeps,
+  tracker_id: string,
+  context: CommandContext,
+): Promise<void> => {
+  const command = { type: 'Close', tracker_id, at: context.at } as const;
+  await deps.slots.submitCommand(domainSlotsStream(tracker_id), command, context, () => null);
+};
+
+/** Releases all names of a tracker. */
+export const releaseAll = async (
+  deps: SettlingDeps,
+  tracker_id: string,
+  context: CommandContext,
+): Promise<void> => {
+  for (const slot of heldSlots(await slotsOf(deps, tracker_id))) await releaseName(deps.names, slot, context);
+};
+
+const releaseName = (
+  names: NamesBatcher,
+  { domain_id, hostname }: Pick<DomainOfTracker, 'domain_id' | 'hostname'>,
+  context: CommandContext,
+) => {
+  const command = { type: 'Release', domain_id, hostname, at: context.at } as const;
+  return names.submitCommand(domainStream(hostname), command, context, () => null);
+};

@@ -1,9 +1,14 @@
-import { type BeginEpoch, type Epoch, epochsDecider } from '../../domain/epochs/epochs.ts';
-import { EPOCHS_STREAM, type EpochEvent, epochEvents } from '../../domain/epochs/events.ts';
+import {
+  type BeginEpoch,
+  EPOCHS_STREAM,
+  type Epoch,
+  type EpochEvent,
+  epochEvents,
+  epochsDecider,
+} from '../../domain/epochs/epochs.ts';
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
-import { newId } from '../new-id.ts';
+import { type Aggregate, type CommandContext, handle, load, newId } from '../handle.ts';
 
 const aggregate: Aggregate<readonly Epoch[], BeginEpoch, EpochEvent, 'empty_log'> = {
   schemas: epochEvents,

@@ -2,11 +2,11 @@ import type { ProviderFailure } from '../../domain/lookup/answers.ts';
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
-import { type EnrichmentStreams, handleEnrichment, type KnownEnrichment } from './generations.ts';
+import { type EnrichmentStreams, handleEnrichment, type KnownEnrichment } from './enrichment-streams.ts';
 
-export interface AttemptOutcome {
+interface AttemptOutcome {
   readonly ip: string;
-  readonly round: number;
+  readonly roundNumber: number;
   readonly attempt: number;
   readonly outcome:
     | { readonly result: SavedResult }
@@ -20,7 +20,7 @@ export interface AttemptOutcome {
 /** Records the outcome of an attempt; ignored unless that attempt is due. `known`: the state just loaded. */
 export const recordAttempt = async (
   streams: EnrichmentStreams,
-  { ip, round, attempt, outcome, jitter, retryBaseMs }: AttemptOutcome,
+  { ip, roundNumber, attempt, outcome, jitter, retryBaseMs }: AttemptOutcome,
   context: CommandContext,
   known?: KnownEnrichment,
 ): Promise<Position | null> => {
@@ -28,10 +28,10 @@ export const recordAttempt = async (
     streams,
     ip,
     'result' in outcome
-      ? { type: 'Complete', round, attempt, result: outcome.result }
+      ? { type: 'Complete', round: roundNumber, attempt, result: outcome.result }
       : {
           type: 'Fail',
-          round,
+          round: roundNumber,
           attempt,
           failures: outcome.failures,
           answered: outcome.answered,

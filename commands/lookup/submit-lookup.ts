@@ -1,4 +1,5 @@
 import { v7 as uuid } from 'uuid';
+import { unreachable } from '../../domain/kernel/decider.ts';
 import { secondsToNextDay } from '../../domain/kernel/time.ts';
 import { type Enrichment, type OpenRound, wantedWork } from '../../domain/lookup/enrichment.ts';
 import type { Reservation } from '../../domain/lookup/events.ts';
@@ -6,9 +7,49 @@ import { type IntakeCommand, type IntakeRefusal, intakeStream } from '../../doma
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
-import type { LookupStreams } from './aggregates.ts';
-import { type EnrichmentSources, type KnownEnrichment, loadEnrichment } from './generations.ts';
-import { submitReservation } from './submit-reservation.ts';
+import {
+  type EnrichmentSources,
+  handleEnrichment,
+  type KnownEnrichment,
+  type LookupStreams,
+  loadEnrichment,
+} from './enrichment-streams.ts';
+
+/** Releases finished reservations from their partners' pending limits. Idempotent. */
+export const settleReservations = async (
+  { intake }: Pick<LookupStreams, 'intake'>,
+  reservations: readonly Reservation[],
+  context: CommandContext,
+): Promise<void> => {
+  const byPartner = Map.groupBy(reservations, (reservation) => reservation.partner_id);
+  await Promise.all(
+    [...byPartner].map(async ([partner_id, own]) => {
+      const reservation_ids = own.map((reservation) => reservation.reservation_id);
+      const settled = await intake.submitCommand(
+        intakeStream(partner_id),
+        { type: 'Settle', partner_id, reservation_ids, at: context.at },
+        { ...context, partnerId: partner_id },
+        () => null,
+      );
+      if (!settled.ok) unreachable(settled as never);
+    }),
+  );
+};
+
+/** Adds a reservation to its enrichment stream, or settles it at once if no enrichment is needed any more. */
+export const submitReservation = async (
+  deps: LookupStreams & EnrichmentSources,
+  ip: string,
+  reservation: Reservation,
+  context: CommandContext,
+  known?: KnownEnrichment,
+): Promise<{ state: Enrichment; position: Position | null }> => {
+  const command = { type: 'Submit', ip, reservation, configured: deps.configured(), at: context.at } as const;
+  const { state, position } = await handleEnrichment(deps, ip, command, context, known);
+  const waits = state.open?.reservations.some((one) => one.partner_id === reservation.partner_id);
+  if (!waits) await settleReservations(deps, [reservation], context);
+  return { state, position };
+};
 
 export type WorkPurpose = 'lookup' | 'reveal';
 
@@ -38,10 +79,10 @@ export interface SubmitLookup {
   readonly pendingLimit: number;
 }
 
-export type AdmissionRefusal = IntakeRefusal | 'enrichment_capacity';
+type AdmissionRefusal = IntakeRefusal | 'enrichment_capacity';
 
 /** Reasons why no enrichment was started; after `submission_unconfirmed` it may still start. */
-export type NotStarted = AdmissionRefusal | 'submission_unconfirmed';
+type NotStarted = AdmissionRefusal | 'submission_unconfirmed';
 
 export type Submission =
   /** A saved result exists; `refresh` is the state of the refresh that it may need. */
@@ -99,7 +140,7 @@ export const submitLookup = async (
   try {
     const reserved = await reserve(deps, command, context);
     if ('refusal' in reserved) return notStarted(loaded.state, reserved.refusal, reserved.retryAfterSeconds);
-    const submission = await submit(deps, loaded, request, reserved, context);
+    const submission = await submitReserved(deps, loaded, request, reserved, context);
     position = submission.is === 'refused' ? null : submission.position;
     return submission;
   } finally {
@@ -158,7 +199,7 @@ const reserve = async (
   context: CommandContext,
 ): Promise<Reserved> => {
   const { ip, partner_id } = command;
-  const result = await intake.submit(intakeStream(partner_id), command, context, (after) =>
+  const result = await intake.submitCommand(intakeStream(partner_id), command, context, (after) =>
     after.open.get(after.openByIp.get(ip) ?? ''),
   );
   if (!result.ok) {
@@ -176,7 +217,7 @@ const reserve = async (
 };
 
 /** Submits the reservation. After a failure the reservation stays and a processor submits it later. */
-const submit = async (
+const submitReserved = async (
   deps: SubmitLookupDeps,
   loaded: KnownEnrichment,
   { ip }: SubmitLookup,

@@ -17,8 +17,7 @@ import {
   snapshotPartner,
 } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Batched } from '../batch.ts';
-import { type Batcher, createBatcher } from '../batcher.ts';
+import { type Batched, type Batcher, createBatcher } from '../batcher.ts';
 import type { CommandContext } from '../handle.ts';
 import type { SnapshottedAggregate } from '../snapshots.ts';
 
@@ -26,7 +25,7 @@ const aggregate: SnapshottedAggregate<Partner, PartnerCommand, PartnerEvent, Par
   schemas: partnerEvents,
   decider: partnerDecider,
   snapshot: snapshotPartner,
-  sizeOf: ({ keys, revoked, revokedBefore }) => keys.size + revoked.size + revokedBefore.size,
+  sizeOf: ({ keys, revoked }) => keys.size + revoked.size,
 };
 
 /** Namespace of partner ids: the id derives from the name, which makes names unique. */
@@ -39,7 +38,7 @@ export interface Managed {
 type Outcome<T> = Promise<Result<T & Managed, PartnerRefusal>>;
 
 const run = (store: EventStore, command: PartnerCommand, context: CommandContext) =>
-  partnersOf(store).submit(partnerStream(command.partner_id), command, context, () => null);
+  partnersOf(store).submitCommand(partnerStream(command.partner_id), command, context, () => null);
 
 /** One batcher per store, so that all commands of a process share its cache. */
 const batchers = new WeakMap<EventStore, Batcher<Partner, PartnerCommand, PartnerRefusal>>();

@@ -1,19 +1,84 @@
 import { v5 as uuidv5 } from 'uuid';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
-import type { Reveal, RevealCommand, RevealRefusal } from '../../domain/reveals/reveal.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import type { CommandContext } from '../handle.ts';
-import { createLinger, LINGER } from '../linger.ts';
-import type { QueueReservation } from '../queue-reservation.ts';
+import { type RevealEvent, type RevealResult, revealEvents } from '../../domain/reveals/events.ts';
 import {
-  appendReveal,
-  loadReveal,
-  type RevealableSession,
-  resultFor,
-  type UseSavedResult,
-} from './append-reveal.ts';
+  EMPTY_RESULT,
+  type Reveal,
+  type RevealCommand,
+  type RevealRefusal,
+  revealDecider,
+  revealStream,
+} from '../../domain/reveals/reveal.ts';
+import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
+import { createBatchDelay, GROUP_COMMIT_DELAY } from '../batch-delay.ts';
+import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
+import type { QueueReservation } from '../queue-reservation.ts';
 
-export type NotRevealed =
+const aggregate: Aggregate<Reveal | null, RevealCommand, RevealEvent, RevealRefusal> = {
+  schemas: revealEvents,
+  decider: revealDecider,
+};
+
+/** The immutable facts of a session that a reveal needs. */
+export interface RevealableSession {
+  readonly session_id: string;
+  readonly tracker_id: string;
+  readonly partner_id: string;
+  readonly expires_at: string;
+  /** The visitor's public address; null if it is not public. */
+  readonly publicIp: string | null;
+}
+
+/** Records the use of an address's saved result, which is then kept longer, and returns it as the partner sees it; null: none. */
+type UseSavedResult = (ip: string, partnerId: string, at: number) => Promise<RevealResult | null>;
+
+type KnownReveal = Awaited<ReturnType<typeof load<Reveal | null, RevealCommand, RevealEvent, RevealRefusal>>>;
+
+const loadReveal = (
+  store: EventStore,
+  revealId: string,
+  options: { readonly includeExpired?: boolean } = {},
+): Promise<KnownReveal> => load(store, aggregate, revealStream(revealId), undefined, options);
+
+/** Returns the result that an address has for a partner; null: none yet. `at` in milliseconds. */
+const resultFor = (
+  { useSavedResult }: { readonly useSavedResult: UseSavedResult },
+  { publicIp, partner_id }: RevealableSession,
+  at: number,
+): Promise<RevealResult | null> =>
+  publicIp === null ? Promise.resolve(EMPTY_RESULT) : useSavedResult(publicIp, partner_id, at);
+
+/**
+ * Handles a command on a loaded reveal, and confirms or releases its queue reservation.
+ * @throws OutcomeUnknown when the event may be stored; the port's other errors when it is not
+ */
+const appendReveal = async (
+  store: EventStore,
+  revealId: string,
+  command: RevealCommand,
+  context: CommandContext,
+  known: KnownReveal,
+  queueReservation: QueueReservation,
+): Promise<Result<Reveal, RevealRefusal | 'reveal_expired'>> => {
+  try {
+    const handled = await handle(store, aggregate, revealStream(revealId), command, context, known);
+    if (!handled.ok) {
+      queueReservation.release();
+      return handled;
+    }
+    queueReservation.confirm();
+    if (handled.value.state === null) throw new TypeError('a command on an unknown reveal was accepted');
+    return accept(handled.value.state);
+  } catch (error) {
+    // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
+    if (!(error instanceof OutcomeUnknown)) queueReservation.release();
+    // The Idempotency-Key belongs to an expired reveal whose stream is deleted; its name cannot be reused.
+    if (error instanceof StreamExpired) return refuse('reveal_expired');
+    throw error;
+  }
+};
+
+type NotRevealed =
   | RevealRefusal
   | 'session_not_found'
   | 'session_expired'
@@ -70,12 +135,12 @@ export type RevealSession = (
 /** Creates the command. Concurrent equal requests share one execution, and concurrent reveals share a group commit. */
 export const createRevealSession = (deps: RevealDeps): RevealSession => {
   const running = new Map<string, ReturnType<RevealSession>>();
-  const linger = createLinger(LINGER);
+  const batchDelay = createBatchDelay(GROUP_COMMIT_DELAY);
   return (request, context) => {
     const equalRequests = `${revealIdOf(request)} ${request.sessionId}`;
     const shared = running.get(equalRequests);
     if (shared) return shared;
-    const execution = linger()
+    const execution = batchDelay()
       .then(() => revealSession(deps, request, context))
       .finally(() => running.delete(equalRequests));
     running.set(equalRequests, execution);
@@ -157,3 +222,30 @@ const failingWhenAwaited = <T>(promise: Promise<T>): Promise<T> => {
 
 /** For a reveal that stays pending, so that no delivery follows. */
 const NONE_NEEDED: QueueReservation = { release: () => undefined, confirm: () => undefined };
+
+/** What a completion needs, in a request and in a worker. */
+export type CompletionPorts = Pick<RevealDeps, 'store' | 'findSession' | 'useSavedResult' | 'reserveQueue'>;
+
+/**
+ * Completes a pending reveal if its result exists. Idempotent.
+ * @returns null if the reveal is gone
+ * @throws what `appendReveal` throws
+ */
+export const completeReveal = async (
+  deps: CompletionPorts,
+  revealId: string,
+  context: CommandContext,
+): Promise<Reveal | null> => {
+  const known = await loadReveal(deps.store, revealId);
+  const reveal = known.state;
+  if (!reveal || reveal.completed) return reveal;
+  const session = await deps.findSession(reveal.partner_id, reveal.session_id);
+  if (typeof session === 'string') return null;
+  const result = await resultFor(deps, session, context.at);
+  const queueReservation = result && (await deps.reserveQueue(reveal));
+  if (result === null || queueReservation === null) return reveal;
+  const command = { type: 'Complete', result, at: context.at } as const;
+  const expiring = { ...context, expiresAt: session.expires_at };
+  const done = await appendReveal(deps.store, revealId, command, expiring, known, queueReservation);
+  return done.ok ? done.value : null;
+};

@@ -10,7 +10,7 @@ import {
 } from '../../domain/sessions/events.ts';
 import {
   hasVisitsAhead,
-  REMEMBERED,
+  MAX_TAB_EVENTS,
   type Tab,
   tabDecider,
   tabStream,
@@ -24,16 +24,19 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
-import { conflictRetries } from '../conflicts.ts';
-import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
-import { createKeyedMutex } from '../keyed-mutex.ts';
-import { createLinger, LINGER } from '../linger.ts';
-import { newId } from '../new-id.ts';
+import { createBatchDelay, GROUP_COMMIT_DELAY } from '../batch-delay.ts';
+import {
+  appendSafely,
+  type CommandContext,
+  conflictRetries,
+  newId,
+  reportingAhead,
+  toNewEvents,
+} from '../handle.ts';
 import type { QueueReservation } from '../queue-reservation.ts';
-import { reportingAhead } from '../reporting-ahead.ts';
 
 /** A visit as it reached the service. */
-export interface CapturedVisit {
+export interface Capture {
   readonly tracker_id: string;
   readonly partner_id: string;
   /** Token of the browser tab, lower case. */
@@ -49,7 +52,7 @@ export interface CapturedVisit {
 export type CaptureOutcome = 'session' | 'visit' | 'retry' | 'full';
 
 /** Daily keys that seal personal data of sessions. */
-export interface VisitorKeys {
+interface VisitorKeys {
   of(day: string): Promise<VisitorKey | null>;
 }
 
@@ -59,7 +62,7 @@ interface VisitorKey {
 }
 
 /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the session must not begin. */
-export type ReserveQueue = (
+type ReserveQueue = (
   session: Pick<SessionEvent['data'], 'session_id' | 'tracker_id' | 'partner_id'>,
 ) => Promise<QueueReservation | null>;
 
@@ -68,7 +71,7 @@ export type ReserveQueue = (
  * @throws OutcomeUnknown, or the port's other errors when nothing was written; repeating the visit is safe
  */
 export type CaptureVisit = (
-  visit: CapturedVisit,
+  visit: Capture,
   context: CommandContext,
   admitted?: () => void,
 ) => Promise<CaptureOutcome>;
@@ -97,27 +100,27 @@ const sizeOf = ({ state }: KnownTab): number => TAB_SIZE + state.sessions.length
  * Creates the command. Most visits are a tab's first or follow one in this process, so it decides on the cached state, or
  * on an empty one; the append at that exact revision detects stale state. Only after a conflict it reads the stream's end.
  */
-export function createVisitCapture(
+export function createCaptureVisit(
   store: EventStore,
   keys: VisitorKeys,
   reserveQueue: ReserveQueue,
 ): CaptureVisit {
   const knownTabs = new LRUCache<string, KnownTab>({ maxSize: CACHE_SIZE, sizeCalculation: sizeOf });
   const oneAtATime = createKeyedMutex();
-  const linger = createLinger(LINGER);
+  const batchDelay = createBatchDelay(GROUP_COMMIT_DELAY);
 
   async function captureVisit(
-    visit: CapturedVisit,
+    visit: Capture,
     context: CommandContext,
     admitted: () => void = () => undefined,
   ): Promise<CaptureOutcome> {
-    await linger();
+    await batchDelay();
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + MAX_CAPTURE_MS;
     const isWanted = (): boolean => performance.now() < deadline;
     return oneAtATime(tabId, async () => {
       if (!isWanted()) throw new StoreBusy(`earlier visits of tab ${tabId} took too long`);
-      const commandOn = await createVisitCommand(keys, visit, context.at);
+      const commandOn = await createVisit(keys, visit, context.at);
       const afterConflict = conflictRetries();
       let tab = knownTabs.get(tabId) ?? UNKNOWN;
       let hasReadStream = false;
@@ -178,9 +181,9 @@ export function createVisitCapture(
  * Returns what makes the command for each state of the tab that is tried. The id and seal of a session that may begin are made once.
  * @param at milliseconds
  */
-async function createVisitCommand(
+async function createVisit(
   keys: VisitorKeys,
-  { ip, custom, token: _, ...visit }: CapturedVisit,
+  { ip, custom, token: _, ...visit }: Capture,
   at: number,
 ): Promise<(state: Tab) => Promise<Visit>> {
   const today = utcDay(at);
@@ -208,7 +211,7 @@ async function createVisitCommand(
  * @param at milliseconds
  */
 async function readTab(store: EventStore, tabId: string, generation: number, at: number): Promise<KnownTab> {
-  const read = { direction: 'backwards', limit: REMEMBERED, includeExpired: true } as const;
+  const read = { direction: 'backwards', limit: MAX_TAB_EVENTS, includeExpired: true } as const;
   const back = await Array.fromAsync(store.readStream(tabStream(tabId, generation), read));
   const state = back.reduceRight((folded, stored) => {
     const event = readEvent(sessionEvents, stored);
@@ -226,4 +229,19 @@ const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
   const decision = reportedTab.decide(command, state);
   if (!decision.ok) throw new TypeError('the tab refused a visit, which it never does');
   return decision.value;
+};
+
+/** Serializes work per key: concurrent work on one stream would only cause conflicts. */
+const createKeyedMutex = () => {
+  const tails = new Map<string, Promise<unknown>>();
+  return <T>(id: string, work: () => Promise<T>): Promise<T> => {
+    const before = tails.get(id);
+    const mine = before === undefined ? work() : before.then(work, work);
+    tails.set(id, mine);
+    const leave = (): void => {
+      if (tails.get(id) === mine) tails.delete(id);
+    };
+    mine.then(leave, leave);
+    return mine;
+  };
 };

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import providers from 'email-providers/all.json' with { type: 'json' };
 import free from 'free-email-domains/domains.json' with { type: 'json' };
-import { hostName } from '../../domain/kernel/host-name.ts';
+import { hostName } from '../../domain/kernel/text.ts';
 import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import {
   type Clue,

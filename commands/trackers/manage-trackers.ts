@@ -1,9 +1,10 @@
 import { v7 as uuid } from 'uuid';
 import { accept, type Result } from '../../domain/kernel/decider.ts';
 import { type TrackerEvent, trackerEvents } from '../../domain/trackers/events.ts';
-import { partOfTrackers, snapshotTrackers } from '../../domain/trackers/tracker-snapshots.ts';
 import {
   deletedAt,
+  partOfTrackers,
+  snapshotTrackers,
   type Tracker,
   type TrackerCommand,
   type TrackerRefusal,
@@ -21,7 +22,7 @@ const aggregate: SnapshottedAggregate<Trackers, TrackerCommand, TrackerEvent, Tr
   decider: trackersDecider,
   snapshot: snapshotTrackers,
   partOf: partOfTrackers,
-  sizeOf: ({ byId, deleted, deletedBefore }) => byId.size + deleted.size + deletedBefore.size,
+  sizeOf: ({ byId, deleted }) => byId.size + deleted.size,
 };
 
 export interface NewTracker {
@@ -66,7 +67,7 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
   const batcher = createBatcher(store, aggregate);
   const run = async (command: TrackerCommand, context: CommandContext): Outcome<ChangedTracker> => {
     const { partner_id, tracker_id } = command;
-    const result = await batcher.submit(trackersStream(partner_id), command, context, ({ byId }) =>
+    const result = await batcher.submitCommand(trackersStream(partner_id), command, context, ({ byId }) =>
       byId.get(tracker_id),
     );
     if (!result.ok) return result;
@@ -80,7 +81,7 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
     context: CommandContext,
   ): Outcome<DeletedTracker> => {
     const command = { type: 'Delete', partner_id, tracker_id, at: context.at } as const;
-    const result = await batcher.submit(trackersStream(partner_id), command, context, (state) =>
+    const result = await batcher.submitCommand(trackersStream(partner_id), command, context, (state) =>
       deletedAt(state, tracker_id),
     );
     if (!result.ok) return result;

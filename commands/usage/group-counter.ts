@@ -11,27 +11,166 @@ import type { Clock } from '../../platform/clock.ts';
 import { nextTurn, pause } from '../../platform/pause.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import {
-  answersOf,
-  CountNotDurable,
-  createWaitingGroups,
-  expire,
-  GROUP_MS,
-  type Group,
-  type PendingCount,
-  refuse,
-  rowsOf,
-  type Sums,
-  type WaitingGroups,
-} from './count-groups.ts';
-import {
   type CountAppend,
   type CountEvents,
   type CountStreams,
   createCountStreams,
 } from './count-streams.ts';
-import { Gathering } from './gathering.ts';
 
-export interface GroupCounter<Row> {
+/** Maximum wait for more counts. */
+const BATCH_WINDOW_MS = 2;
+
+interface Waiting {
+  /** Returns the number of counts that wait for an append. */
+  answers(): number;
+}
+
+/** A short wait for more counts, so that they share an append. One caller waits at a time. */
+class BatchWindow {
+  #wanted = Number.POSITIVE_INFINITY;
+  #end: (() => void) | null = null;
+
+  /** Waits until `answers` counts are waiting, or `BATCH_WINDOW_MS` is over. */
+  async wait(waiting: Waiting, answers: number): Promise<void> {
+    if (waiting.answers() >= answers) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, BATCH_WINDOW_MS);
+      this.#wanted = answers;
+      this.#end = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#end = null;
+  }
+
+  /** Ends the wait if enough counts are waiting. */
+  note(waiting: Waiting): void {
+    if (this.#end !== null && waiting.answers() >= this.#wanted) this.#end();
+  }
+}
+
+/** The count was not durable in time (contract, Requests 11). Its answer says so and is not counted. */
+export class CountNotDurable extends Error {}
+
+/** How rows are keyed and added up; a row begins with its key and hour. */
+interface Sums<Row> {
+  keyOf(row: Row): string;
+  plus(sum: Row | undefined, row: Row): Row;
+}
+
+/**
+ * Counts that share one promise: those of one UTC day within a few milliseconds, or 100 while an append is running.
+ *
+ * waiting: not sent, or known not to be written. writing: sent, outcome unknown. durable: written and confirmed.
+ * refused: reported as not counted; if it is written after all, a correction reverses it.
+ */
+interface Group<Row> extends PendingCount {
+  /** `YYYY-MM-DD`. */
+  readonly day: string;
+  readonly rows: Map<string, Row>;
+  answers: number;
+}
+
+/** The state of a group, independent of its rows. */
+interface PendingCount {
+  state: 'waiting' | 'writing' | 'durable' | 'refused';
+  readonly openedAt: number;
+  readonly durable: PromiseWithResolvers<void>;
+}
+
+/** How long a group accepts counts, milliseconds. */
+const GROUP_MS = 100;
+/** Limit of a group and of an append, far below 1 MiB. */
+const MAX_ROWS = 5_000;
+/** A count is refused if its append has not started after this time, milliseconds. */
+const WAITING_MS = 2_000;
+/** A count is refused if its append is not confirmed after this time, milliseconds. */
+const WRITING_MS = 4_000;
+
+const refuse = (group: PendingCount, cause?: unknown): void => {
+  group.state = 'refused';
+  group.durable.reject(new CountNotDurable('a count was not durable in time', { cause }));
+};
+
+/** Refuses groups that have timed out. `now`: monotonic, milliseconds. */
+const expire = (groups: readonly PendingCount[], now: number): void => {
+  for (const group of groups) {
+    const limitMs = { waiting: WAITING_MS, writing: WRITING_MS, durable: null, refused: null }[group.state];
+    if (limitMs !== null && now - group.openedAt >= limitMs) refuse(group);
+  }
+};
+
+const answersOf = (groups: readonly { readonly answers: number }[]): number =>
+  groups.reduce((sum, { answers }) => sum + answers, 0);
+
+/** Adds up the rows of all groups. */
+const rowsOf = <Row>(groups: readonly Group<Row>[], { plus }: Sums<Row>): Row[] => {
+  const sums = new Map<string, Row>();
+  for (const { rows } of groups) for (const [key, row] of rows) sums.set(key, plus(sums.get(key), row));
+  return [...sums.values()];
+};
+
+type WaitingGroups<Row extends readonly [string, string, ...unknown[]]> = ReturnType<
+  typeof createWaitingGroups<Row>
+>;
+
+/** Holds the groups whose append has not started, oldest first. */
+const createWaitingGroups = <Row extends readonly [string, string, ...unknown[]]>({
+  keyOf,
+  plus,
+}: Sums<Row>) => {
+  let waiting: Group<Row>[] = [];
+
+  const openGroup = (day: string): Group<Row> => {
+    const now = performance.now();
+    const last = waiting.at(-1);
+    const isOpen = last?.day === day && last.rows.size < MAX_ROWS && now - last.openedAt < GROUP_MS;
+    if (last && isOpen) return last;
+    const durable = Promise.withResolvers<void>();
+    // Without a caller, the rejection would be unhandled and end the process.
+    durable.promise.catch(() => undefined);
+    const group: Group<Row> = { state: 'waiting', openedAt: now, day, rows: new Map(), answers: 0, durable };
+    waiting.push(group);
+    return group;
+  };
+
+  return {
+    answers: (): number => answersOf(waiting),
+    isEmpty: (): boolean => waiting.length === 0,
+
+    add: (row: Row): Group<Row> => {
+      const group = openGroup(row[1].slice(0, 10));
+      const key = keyOf(row);
+      group.rows.set(key, plus(group.rows.get(key), row));
+      group.answers += 1;
+      return group;
+    },
+
+    /** Takes the groups of one append: one day, within `MAX_ROWS`. */
+    take: (): Group<Row>[] => {
+      let rows = 0;
+      const end = waiting.findIndex((group, index) => {
+        rows += group.rows.size;
+        return group.day !== waiting[0]?.day || (index > 0 && rows > MAX_ROWS);
+      });
+      return waiting.splice(0, end < 0 ? waiting.length : end);
+    },
+
+    /** Puts back groups that were certainly not written. */
+    putBack: (groups: readonly Group<Row>[]): void => {
+      for (const group of groups) group.state = 'waiting';
+      waiting.unshift(...groups);
+    },
+
+    expire: (now: number): void => {
+      expire(waiting, now);
+      waiting = waiting.filter(({ state }) => state === 'waiting');
+    },
+  };
+};
+
+interface GroupCounter<Row> {
   /** Resolves once the count is durable. @throws CountNotDurable */
   count(row: Row): Promise<void>;
   close(): Promise<void>;
@@ -53,7 +192,7 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
   readonly #sums: Sums<Row>;
   readonly #streams: CountStreams<Row>;
   readonly #waiting: WaitingGroups<Row>;
-  readonly #gathering = new Gathering();
+  readonly #batchWindow = new BatchWindow();
   #writing: readonly Group<Row>[] = [];
   #isRunning = false;
   #running: Promise<void> = Promise.resolve();
@@ -73,7 +212,7 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
     if (this.#isClosed) return Promise.reject(new CountNotDurable('the counter is closed'));
     const group = this.#waiting.add(row);
     this.#watching ??= setTimeout(() => this.#watch(), GROUP_MS);
-    this.#gathering.note(this.#waiting);
+    this.#batchWindow.note(this.#waiting);
     if (!this.#isRunning) {
       this.#isRunning = true;
       // After this turn of the event loop, so that requests read together share the append; without a trace, because
@@ -105,7 +244,7 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
     while (!this.#waiting.isEmpty()) {
       // An append costs more than the responses that share it. Waiting for half of the last group is enough: it is
       // answered while the other half is counted.
-      if (groupSize >= MIN_GROUP_TO_WAIT) await this.#gathering.wait(this.#waiting, groupSize / 2);
+      if (groupSize >= MIN_GROUP_TO_WAIT) await this.#batchWindow.wait(this.#waiting, groupSize / 2);
       const batch = this.#waiting.take();
       // All groups may have been refused meanwhile.
       if (batch.length > 0) await this.#write(batch).catch((error: unknown) => refuseAll(batch, error));

@@ -2,12 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { accept, type Result } from '../../domain/kernel/decider.ts';
 import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
-import { type Endpoint, type Endpoints, snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
 import {
+  type Endpoint,
   type EndpointCommand,
   type EndpointRefusal,
+  type Endpoints,
   endpointsDecider,
   endpointsStream,
+  snapshotEndpoints,
 } from '../../domain/webhooks/endpoints.ts';
 import { type EndpointEvent, endpointEvents, type SealedSecret } from '../../domain/webhooks/events.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
@@ -94,7 +96,7 @@ export const createEndpointCommands = (deps: EndpointDeps): EndpointCommands => 
     context: CommandContext,
   ): EndpointResult => {
     const { partner_id, webhook_id } = command;
-    const result = await batcher.submit(endpointsStream(partner_id), command, context, ({ byId }) =>
+    const result = await batcher.submitCommand(endpointsStream(partner_id), command, context, ({ byId }) =>
       byId.get(webhook_id),
     );
     if (!result.ok) return result;

@@ -35,7 +35,7 @@ export type SendTest = (
 ) => Promise<Result<QueuedTest, TestRefusal>>;
 
 /** The longest lifetime of a session's events. */
-const KEPT = 30 * DAY;
+const LIFETIME_MS = 30 * DAY;
 
 /**
  * Queues a test event for one enabled endpoint, whatever its subscriptions.
@@ -56,7 +56,7 @@ export const createSendTest =
         partner_id,
         webhook_ids: [webhook_id],
         key_day: utcDay(context.at),
-        expires_at: isoTime(context.at + KEPT),
+        expires_at: isoTime(context.at + LIFETIME_MS),
         source_position: null,
         context,
       },

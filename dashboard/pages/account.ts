@@ -1,10 +1,9 @@
 import type { Reply } from '../../http/contract/route.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
-import { alert, count, facts, field, form } from '../components.ts';
-import { html } from '../html.ts';
+import type { Visit } from '../api.ts';
+import { alert, count, facts, field, form, html } from '../components.ts';
 import { show, showBare } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import type { Visit } from '../visit.ts';
 
 export interface AccountDeps {
   /** Counts a form for a new password from the visitor's network. @returns seconds until the next; null: this one counts */
@@ -19,8 +18,8 @@ export interface AccountDeps {
   readonly endLogins: (userId: string) => Promise<void>;
 }
 
-const LEAST = 12;
-const MOST = 200;
+const MIN_PASSWORD_LENGTH = 12;
+const MAX_PASSWORD_LENGTH = 200;
 
 export const accountPages = (deps: AccountDeps): PageRoute[] => [
   { method: 'GET', path: '/dashboard/account', handle: (visit) => account(deps, visit) },
@@ -78,7 +77,7 @@ const passwordPage = (visit: Visit, error?: string, wait: number | null = null):
         type: 'password',
         required: true,
         autocomplete: 'new-password',
-        hint: `At least ${LEAST} characters. Several words are easier to remember than signs.`,
+        hint: `At least ${MIN_PASSWORD_LENGTH} characters. Several words are easier to remember than signs.`,
       })}
       ${field('New password again', 'again', { type: 'password', required: true, autocomplete: 'new-password' })}
       <button>Change the password</button> ${!is_first && html`<a class="button quiet" href="/dashboard/account">Cancel</a>`}`,
@@ -128,7 +127,8 @@ const weaknessIn = (password: string, userName: string, deps: AccountDeps): stri
 const wrongWith = (password: string, again: string, current: string): string | null => {
   const { length } = [...password];
   if (password !== again) return 'The two new passwords differ.';
-  if (length < LEAST || length > MOST) return `The new password must have ${LEAST} to ${MOST} characters.`;
+  if (length < MIN_PASSWORD_LENGTH || length > MAX_PASSWORD_LENGTH)
+    return `The new password must have ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters.`;
   if (password === current) return 'The new password is the one until now.';
   return null;
 };

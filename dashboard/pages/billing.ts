@@ -1,10 +1,9 @@
 import type { Reply } from '../../http/contract/route.ts';
 import { fileAnswer, redirectAfterPost } from '../answers.ts';
-import { count, counted, form, nothingYet, table, time } from '../components.ts';
-import { html } from '../html.ts';
+import type { Visit } from '../api.ts';
+import { count, counted, form, html, nothingYet, table, time } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import type { Visit } from '../visit.ts';
 
 export interface Verdict {
   readonly began_at: string;

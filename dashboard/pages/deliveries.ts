@@ -2,7 +2,7 @@ import type { Reply } from '../../http/contract/route.ts';
 import type { DeliveryBody, DeliveryState } from '../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../read-api/webhooks/endpoint-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import type { ErrorAnswer } from '../api.ts';
+import { type ErrorAnswer, type Refused, textOf, type Visit } from '../api.ts';
 import {
   badge,
   copyable,
@@ -11,15 +11,14 @@ import {
   facts,
   field,
   form,
+  html,
   nothingYet,
   select,
   table,
   time,
 } from '../components.ts';
-import { html } from '../html.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import { type Refused, textOf, type Visit } from '../visit.ts';
 
 export interface RetriedAll {
   readonly retried: number;

@@ -2,6 +2,7 @@ import type { Reply } from '../../http/contract/route.ts';
 import type { DomainBody } from '../../read-api/domains/schemas.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
+import { type Refused, textOf, type Visit } from '../api.ts';
 import {
   badge,
   confirmation,
@@ -9,16 +10,15 @@ import {
   facts,
   field,
   form,
+  html,
   namesOfTrackers,
   nothingYet,
   select,
   table,
   time,
 } from '../components.ts';
-import { html } from '../html.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import { type Refused, textOf, type Visit } from '../visit.ts';
 
 export interface DomainDeps {
   readonly list: (partnerId: string) => Promise<

@@ -1,10 +1,8 @@
 import { parametersOf } from '../../http/contract/parameters.ts';
 import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost } from '../answers.ts';
-import { alert, field } from '../components.ts';
-import { flashMessage } from '../flash-message.ts';
-import { html } from '../html.ts';
-import { showBare } from '../layout.ts';
+import { alert, field, html } from '../components.ts';
+import { flashMessage, showBare } from '../layout.ts';
 import { formOf, LONGEST_NEXT, type OpenRoute, type PageRoute } from '../routes.ts';
 
 export interface LoginDeps {

@@ -1,11 +1,9 @@
 import type { Reply } from '../../http/contract/route.ts';
-import { barChart } from '../charts.ts';
-import { count, facts, nothingYet, table } from '../components.ts';
-import { daysBack } from '../days.ts';
-import { html } from '../html.ts';
+import type { Visit } from '../api.ts';
+import { barChart, daysBack } from '../charts.ts';
+import { count, facts, html, nothingYet, table } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import type { Visit } from '../visit.ts';
 
 type Requests = readonly {
   readonly day: string;

@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { Reply } from '../../http/contract/route.ts';
 import type { RevealBody } from '../../read-api/reveals/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { badge, confirmation, facts, time } from '../components.ts';
-import { type Content, html } from '../html.ts';
+import { type Refused, textOf, type Visit } from '../api.ts';
+import { badge, type Content, confirmation, facts, html, time } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import { type Refused, textOf, type Visit } from '../visit.ts';
 import type { RevealOfSession } from './sessions.ts';
 
 export interface RevealDeps {

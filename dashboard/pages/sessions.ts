@@ -1,11 +1,20 @@
 import type { Reply } from '../../http/contract/route.ts';
 import type { SessionBody } from '../../read-api/sessions/schemas.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
-import { badge, facts, namesOfTrackers, nothingYet, select, table, time } from '../components.ts';
-import { type Content, html } from '../html.ts';
+import type { Refused, Visit } from '../api.ts';
+import {
+  badge,
+  type Content,
+  facts,
+  html,
+  namesOfTrackers,
+  nothingYet,
+  select,
+  table,
+  time,
+} from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import type { Refused, Visit } from '../visit.ts';
 
 export interface RevealOfSession {
   readonly reveal_id: string;

@@ -1,15 +1,12 @@
 import { DAY } from '../kernel/time.ts';
 import {
   type Company,
-  companySchema,
   type MatchType,
   type Network,
-  networkSchema,
   type SavedResult,
+  UNKNOWN_COMPANY,
+  UNKNOWN_NETWORK,
 } from './result.ts';
-
-const emptyNetwork: Network = networkSchema.parse({});
-const emptyCompany: Company = companySchema.parse({});
 
 /** A provider's record of an address. */
 export interface ProviderRecord {
@@ -94,20 +91,22 @@ export const combineAnswers = (
     const unknown = answered.filter(({ record }) => !hasData(record));
     return { outcome: 'failed', failures, answered: unknown.map(({ provider }) => provider) };
   }
-  const kept = lacksAnswers ? earlier : null;
+  const earlierFields = lacksAnswers ? earlier : null;
   const inOrder = <T>(
     of: (from: { network: Network | null; company: Company | null }) => T,
   ): (T | null)[] => {
-    const fresh = known.map(({ record }) => of(record));
-    if (kept === null) return fresh;
-    return kept.match_type === 'company' ? [of(kept), ...fresh] : [...fresh, of(kept)];
+    const current = known.map(({ record }) => of(record));
+    if (earlierFields === null) return current;
+    return earlierFields.match_type === 'company'
+      ? [of(earlierFields), ...current]
+      : [...current, of(earlierFields)];
   };
   const network = fill(
-    emptyNetwork,
+    UNKNOWN_NETWORK,
     inOrder((from) => from.network),
   );
   const company = fill(
-    emptyCompany,
+    UNKNOWN_COMPANY,
     inOrder((from) => from.company),
   );
   const days = lead?.record.fresh_for_days ?? FRESH_DAYS[match];

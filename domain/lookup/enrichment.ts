@@ -1,12 +1,19 @@
-/** The work on an address. One file, because commands, decisions and fold of an aggregate are read together. */
 import { List, Map as PersistentMap } from 'immutable';
-import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
-import { isoTime, utcDay } from '../kernel/time.ts';
+import { HOUR, isAhead, isoTime } from '../kernel/time.ts';
 import type { ProviderFailure } from './answers.ts';
 import type { EnrichmentEvent, Reservation, WorkKind } from './events.ts';
 import { afterGivingUp, isIncomplete, isStale, type SavedResult, toUtcDays } from './result.ts';
-import { REFRESH_ATTEMPTS, retryDelayMs } from './schedule.ts';
+
+/** A refresh gives up after this many attempts; a first enrichment never does (contract, Lookup 6). */
+const REFRESH_ATTEMPTS = 5;
+
+/**
+ * Returns the milliseconds from failed attempt `attempt` (from 1) to the next: `baseMs` doubled per attempt to at most an
+ * hour, ±20 %. `jitter` from 0 to 1.
+ */
+export const retryDelayMs = (attempt: number, jitter: number, baseMs: number): number =>
+  Math.round(Math.min(baseMs * 2 ** (attempt - 1), HOUR) * (0.8 + 0.4 * jitter));
 
 /** The open round of work. */
 export interface OpenRound {
@@ -37,7 +44,7 @@ export interface Enrichment {
 }
 
 /** The stream has ended, so the command belongs to the next generation. */
-export type EnrichmentRefusal = 'result_forgotten';
+type EnrichmentRefusal = 'result_forgotten';
 
 export type EnrichmentCommand =
   /** Requests the work, or joins the open round. `reservation` null: for a reveal. */
@@ -82,14 +89,6 @@ export const wantedWork = (state: Enrichment, at: number, configured: readonly s
   return isIncomplete(state.saved, configured) ? 'completion' : null;
 };
 
-const snapshotOf = (
-  { round, settled, gave_up_at }: Enrichment,
-  result: SavedResult,
-): Extract<EnrichmentEvent, { type: 'lookup.EnrichmentSnapshotted.v1' }> => ({
-  type: 'lookup.EnrichmentSnapshotted.v1',
-  data: { round, result, settles: [...settled], gave_up_at },
-});
-
 /** Whether a result is from before an instant, or from a fast clock. Both in milliseconds. */
 const isFromBefore = ({ enriched_at }: SavedResult, before: number, at: number): boolean =>
   Date.parse(enriched_at) < before || isAhead(Date.parse(enriched_at), at);
@@ -100,20 +99,13 @@ const snapshot = (
 ): EnrichmentEvent[] => {
   const { open, saved, snapshotted } = state;
   if (open !== null || saved === null || snapshotted || !isFromBefore(saved, before, at)) return [];
-  return [snapshotOf(state, toUtcDays(saved))];
+  const { round, settled, gave_up_at } = state;
+  const data = { round, result: toUtcDays(saved), settles: [...settled], gave_up_at };
+  return [{ type: 'lookup.EnrichmentSnapshotted.v1', data }];
 };
 
-/**
- * Replaces the history of work that gave up and is requested again: where it keeps failing and callers repeat it at once, no
- * run of snapshots finds it ended. Today's result keeps its times, which the run cuts once the work has ended.
- */
-const snapshotRepeated = (state: Enrichment, at: number): EnrichmentEvent[] => {
-  const { saved, snapshotted, gave_up_at } = state;
-  if (saved === null || snapshotted || gave_up_at === null) return [];
-  return [snapshotOf(state, isFromBefore(saved, Date.parse(utcDay(at)), at) ? toUtcDays(saved) : saved)];
-};
-
-const submit = (
+/** Requests a round of work, or joins the open one. */
+const requestOrJoin = (
   { ip, reservation, configured, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
   state: Enrichment,
 ): EnrichmentEvent[] => {
@@ -125,15 +117,8 @@ const submit = (
   if (kind === null) return [];
   const round = state.round + 1;
   const request = { ip, round, kind, requested_at: isoTime(at), reservation };
-  return [...snapshotRepeated(state, at), { type: 'lookup.EnrichmentRequested.v1', data: request }];
+  return [{ type: 'lookup.EnrichmentRequested.v1', data: request }];
 };
-
-type Joined = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentJoined.v1' }>;
-
-const joinedBy = (data: Omit<Joined['data'], 'attempts'>, attempts: number): Joined => ({
-  type: 'lookup.EnrichmentJoined.v1',
-  data: { ...data, ...(attempts === 0 ? {} : { attempts }) },
-});
 
 /** Adds a partner's reservation to the open round. */
 const join = (
@@ -143,7 +128,12 @@ const join = (
 ): EnrichmentEvent[] =>
   reservations.some(({ partner_id }) => partner_id === reservation.partner_id)
     ? []
-    : [joinedBy({ ip, round, reservation }, attempts)];
+    : [
+        {
+          type: 'lookup.EnrichmentJoined.v1',
+          data: { ip, round, reservation, ...(attempts === 0 ? {} : { attempts }) },
+        },
+      ];
 
 /**
  * Returns how many attempts have failed since a reservation was made: those before would tell a partner of another's pending
@@ -151,35 +141,6 @@ const join = (
  */
 export const attemptsFor = ({ attempts, attempts_before }: OpenRound, reservationId: string): number =>
   attempts - attempts_before.get(reservationId, 0);
-
-/** A first round is restated with every so many failures, because it never gives up. */
-const RESTATED_EVERY = 24;
-/** A round for which more wait is not restated, because its events might not fit into one append. */
-const MAX_RESTATED = 1_000;
-
-/** Whether the events before the round, or before its newest failure, may have been replaced a moment ago. */
-export const mayBeTruncated = ({ kind, attempts }: OpenRound): boolean =>
-  kind === 'first' ? attempts > 0 && attempts % RESTATED_EVERY === 0 : attempts === 1;
-
-/**
- * Repeats the events of an open round without its failures. With the next failure they hold the round's whole state, so that
- * all events before them may be removed.
- */
-const restate = (ip: string, open: OpenRound): EnrichmentEvent[] => {
-  const { round, kind, requested_at, attempts_before } = open;
-  const first = open.reservations.first();
-  const reservation = first && !attempts_before.has(first.reservation_id) ? first : null;
-  const repeated = { ip, round, restated: true } as const;
-  return [
-    { type: 'lookup.EnrichmentRequested.v1', data: { ...repeated, kind, requested_at, reservation } },
-    ...[...open.reservations]
-      .filter((one) => one !== reservation)
-      .map((one) => {
-        const attempts = attempts_before.get(one.reservation_id, 0);
-        return joinedBy({ ...repeated, reservation: one }, attempts);
-      }),
-  ];
-};
 
 const fail = (
   command: Extract<EnrichmentCommand, { type: 'Fail' }>,
@@ -203,15 +164,14 @@ const fail = (
     };
     return [gaveUp];
   }
-  const isRestated = attempt % RESTATED_EVERY === 0 && open.reservations.size <= MAX_RESTATED;
-  const all = [...new Set([...(isRestated ? open.answered : []), ...command.answered])];
   const next_attempt_at = isoTime(at + retryDelayMs(attempt, jitter, baseMs));
-  const answered = all.length > 0 ? { answered: all } : {};
-  const failed: EnrichmentEvent = {
-    type: 'lookup.EnrichmentAttemptFailed.v1',
-    data: { ip, round, attempt, failed_at: isoTime(at), next_attempt_at, failures, ...answered },
-  };
-  return isRestated ? [...restate(ip, open), failed] : [failed];
+  const answered = command.answered.length > 0 ? { answered: [...command.answered] } : {};
+  return [
+    {
+      type: 'lookup.EnrichmentAttemptFailed.v1',
+      data: { ip, round, attempt, failed_at: isoTime(at), next_attempt_at, failures, ...answered },
+    },
+  ];
 };
 
 /** Whether the outcome belongs to the due attempt; late outcomes of expired claims are ignored. */
@@ -234,7 +194,7 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
     if (state.forgotten && command.type !== 'Forget') return refuse('result_forgotten');
     switch (command.type) {
       case 'Submit':
-        return accept(submit(command, state));
+        return accept(requestOrJoin(command, state));
       case 'Complete': {
         const { round, attempt, result } = command;
         if (!isDue(state.open, round, attempt)) return accept([]);

@@ -9,12 +9,6 @@ const failures = z.array(z.object({ provider: z.string(), reason: z.string() }))
 export const workKindSchema = z.enum(['first', 'refresh', 'completion']);
 export type WorkKind = z.output<typeof workKindSchema>;
 
-/**
- * true: the event repeats what earlier events of the round say, and is appended with a failed attempt, so that all events
- * before may be removed. Releases before 0.3.0 drop the mark.
- */
-const restated = z.literal(true).optional();
-
 export const reservationSchema = z.object({
   reservation_id: z.uuid(),
   partner_id: z.uuid(),
@@ -71,7 +65,6 @@ export const enrichmentEvents = {
     requested_at: instant,
     /** null: requested by a reveal, which is no API submission. */
     reservation: reservationSchema.nullable(),
-    restated,
   }),
   'lookup.EnrichmentJoined.v1': z.object({
     ip: z.string(),
@@ -79,7 +72,6 @@ export const enrichmentEvents = {
     reservation: reservationSchema,
     /** Attempts of the round that had failed before; absent: none, or not noted by a release before 0.3.0. */
     attempts: z.int().optional(),
-    restated,
   }),
   'lookup.EnrichmentAttemptFailed.v1': z.object({
     ip: z.string(),
@@ -99,8 +91,7 @@ export const enrichmentEvents = {
   }),
   /**
    * Snapshot of the state, with the result's times truncated to UTC days; earlier events may then be truncated, so that no
-   * remaining time or log position ties the address to a visit (docs/privacy.md). Before repeated work on a result of the same
-   * day it has the times as they were; another follows once the work has ended.
+   * remaining time or log position ties the address to a visit (docs/privacy.md).
    */
   'lookup.EnrichmentSnapshotted.v1': z.object({
     round: z.int(),

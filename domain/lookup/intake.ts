@@ -1,8 +1,7 @@
-/** A partner's intake of work. One file, because commands, decisions and fold of an aggregate are read together. */
+/** A partner's intake of work: its daily allowance and its pending limit. */
 import { Map as PersistentMap } from 'immutable';
-import { isAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
-import { isoTime, utcDay } from '../kernel/time.ts';
+import { isAhead, isoTime, utcDay } from '../kernel/time.ts';
 import {
   INTAKE_PREFIX,
   type IntakeEvent,
@@ -106,7 +105,7 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
         const { earlier, today } = usageAt(state.usage, Date.parse(made_at));
         const used = today.used.update(key_id, 0, (before) => before + 1);
         return {
-          usage: [...earlier.slice(-1), { day: today.day, used: withoutRest(used) }],
+          usage: [...earlier.slice(-1), { day: today.day, used }],
           open: state.open.set(reservation_id, { reservation_id, ip, key_id, made_at }),
           openByIp: state.openByIp.set(ip, reservation_id),
         };
@@ -122,11 +121,11 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
         };
       }
       case 'lookup.IntakeSnapshotted.v1': {
-        const fresh = openInSnapshot(data);
+        const reservations = openInSnapshot(data);
         return {
           usage: usageInSnapshot(data),
-          open: PersistentMap(fresh.map((one) => [one.reservation_id, one])),
-          openByIp: PersistentMap(fresh.map((one) => [one.ip, one.reservation_id])),
+          open: PersistentMap(reservations.map((one) => [one.reservation_id, one])),
+          openByIp: PersistentMap(reservations.map((one) => [one.ip, one.reservation_id])),
         };
       }
       default:
@@ -159,54 +158,19 @@ const usageInSnapshot = ({ day, used_today, earlier }: IntakeSnapshot): DayUsage
   ...(day === '' ? [] : [{ day, used: PersistentMap(used_today) }]),
 ];
 
-/** Keys of a day that are counted, twice as many before the rest is dropped: a partner may replace its keys all day. */
-const KEYS_COUNTED = 5_000;
-
-const withoutRest = (used: DayUsage['used']): DayUsage['used'] =>
-  used.size > 2 * KEYS_COUNTED ? PersistentMap(mostUsed(used).slice(0, KEYS_COUNTED)) : used;
-
-const mostUsed = (used: DayUsage['used']): [string, number][] =>
-  [...used].sort(([, one], [, other]) => other - one);
-
-/** Bytes of a snapshot, less than an append may have, and of a reservation besides its address, all of them ASCII. */
-const SNAPSHOT_BYTES = 1_045_000;
-const RESERVATION_BYTES = 64;
-/** Of a key besides its id: quotes, commas and a count. */
-const KEY_BYTES = 12;
-
-/** Takes keys from the front for as long as they fit. */
-const fitting = <Key>(keys: Iterable<Key>, idOf: (key: Key) => string, bytes: number): Key[] => {
-  const taken: Key[] = [];
-  let left = bytes;
-  for (const key of keys) {
-    left -= idOf(key).length + KEY_BYTES;
-    if (left < 0) break;
-    taken.push(key);
-  }
-  return taken;
-};
-
-/**
- * Makes a snapshot event of the state, behind which the stream can be truncated. Of very many keys it keeps those that were
- * used most, so that an append holds it.
- */
+/** Makes a snapshot event of the state, behind which the stream can be truncated. */
 export const snapshotIntake = (state: Intake): IntakeEvent => {
   const open = [...state.open.values()];
-  const room = open.reduce((left, { ip }) => left - ip.length - RESERVATION_BYTES, SNAPSHOT_BYTES);
-  // Three lists of keys share what the reservations leave.
-  const share = room / 3;
-  const usedOn = (one: DayUsage): Record<string, number> =>
-    Object.fromEntries(fitting(mostUsed(one.used), ([key]) => key, share));
   const today = state.usage.at(-1);
   const earlier = state.usage.at(-2);
-  const keys = fitting(new Set(open.map((one) => one.key_id)), (key) => key, share);
+  const keys = [...new Set(open.map((one) => one.key_id))];
   const indexOf = new Map(keys.map((key, index) => [key, index]));
   return {
     type: 'lookup.IntakeSnapshotted.v1',
     data: {
       day: today?.day ?? '',
-      used_today: today ? usedOn(today) : {},
-      ...(earlier ? { earlier: { day: earlier.day, used: usedOn(earlier) } } : {}),
+      used_today: today?.used.toObject() ?? {},
+      ...(earlier ? { earlier: { day: earlier.day, used: earlier.used.toObject() } } : {}),
       keys,
       open: open.map(({ reservation_id, ip, key_id, made_at }) => [
         reservation_id,

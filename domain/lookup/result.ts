@@ -36,6 +36,19 @@ export const networkSchema = z.object({
 });
 export type Network = z.output<typeof networkSchema>;
 
+/** A company, or a network, of which no field is known. */
+export const UNKNOWN_COMPANY: Company = companySchema.parse({});
+export const UNKNOWN_NETWORK: Network = networkSchema.parse({});
+
+/** Fills in as null the fields that results lack which older releases stored. No schema is applied, because every saved lookup is read so. */
+export const withAllFields = <Result extends { company: Company | null; network: Network }>(
+  result: Result,
+): Result => ({
+  ...result,
+  network: { ...UNKNOWN_NETWORK, ...result.network },
+  company: result.company && { ...UNKNOWN_COMPANY, ...result.company },
+});
+
 export const matchTypeSchema = z.enum(['company', 'isp', 'unclassified']);
 export type MatchType = z.output<typeof matchTypeSchema>;
 

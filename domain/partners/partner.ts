@@ -1,8 +1,6 @@
-/** A partner and its keys. One file, because commands, decisions and fold of an aggregate are read together. */
-import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
+import { Map as PersistentMap, OrderedSet as PersistentOrderedSet, Set as PersistentSet } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
-import { type CeilingRefusal, exceededCeiling } from './ceilings.ts';
 import {
   type Ceilings,
   DEFAULT_CEILINGS,
@@ -11,7 +9,72 @@ import {
   type PartnerEvent,
 } from './events.ts';
 
-export interface Key {
+/** The ceiling that a user's change of keys would exceed. */
+type CeilingRefusal =
+  | 'ceiling_requests_per_second'
+  | 'ceiling_new_enrichments_per_day'
+  | 'ceiling_pending_enrichments'
+  | 'ceiling_company_signals'
+  | 'ceiling_keys';
+
+interface Capped {
+  readonly ceilings: Ceilings;
+  readonly keys: { readonly size: number; values(): Iterable<{ readonly limits: KeyLimits }> };
+}
+
+/** Keys that users may leave unrevoked, expired ones included, as a multiple of the ceiling: each takes part in every snapshot. */
+const MAX_KEYS_TIMES = 10;
+
+interface KeyChange {
+  /** null: the key is new. */
+  readonly from: KeyLimits | null;
+  readonly to: KeyLimits;
+  /** Milliseconds. */
+  readonly at: number;
+}
+
+const isLive = ({ expires_at }: KeyLimits, at: number): boolean =>
+  expires_at === null || Date.parse(expires_at) > at;
+
+/**
+ * Returns the first ceiling that a user's change would exceed, or null. Unchanged limits may exceed a ceiling, because the
+ * operator has set them.
+ */
+const exceededCeiling = ({ ceilings, keys }: Capped, { from, to, at }: KeyChange): CeilingRefusal | null => {
+  const changes = (name: keyof KeyLimits): boolean => from?.[name] !== to[name];
+  if (changes('requests_per_second') && to.requests_per_second > ceilings.requests_per_second) {
+    return 'ceiling_requests_per_second';
+  }
+  const perDay = ceilings.new_enrichments_per_day;
+  const wanted = to.new_enrichments_per_day ?? Number.POSITIVE_INFINITY;
+  if (changes('new_enrichments_per_day') && perDay !== null && wanted > perDay) {
+    return 'ceiling_new_enrichments_per_day';
+  }
+  if (changes('pending_enrichments') && to.pending_enrichments > ceilings.pending_enrichments) {
+    return 'ceiling_pending_enrichments';
+  }
+  if (changes('company_signals') && to.company_signals && !ceilings.company_signals) {
+    return 'ceiling_company_signals';
+  }
+  if (from === null && keys.size >= MAX_KEYS_TIMES * ceilings.keys) return 'ceiling_keys';
+  const isOneMore = isLive(to, at) && !(from !== null && isLive(from, at));
+  const live = () => [...keys.values()].filter(({ limits }) => isLive(limits, at)).length;
+  return isOneMore && live() >= ceilings.keys ? 'ceiling_keys' : null;
+};
+
+/** What any limit may be at most. */
+export const LARGEST_LIMIT = 1_000_000_000;
+
+/** Default limits of a new key (contract, Lookup 10). */
+export const DEFAULT_LIMITS: KeyLimits = {
+  requests_per_second: 50,
+  new_enrichments_per_day: null,
+  pending_enrichments: 10_000,
+  company_signals: false,
+  expires_at: null,
+};
+
+interface Key {
   readonly name: string;
   readonly limits: KeyLimits;
 }
@@ -23,19 +86,12 @@ export interface Partner {
   /** By id, without revoked ones. */
   readonly keys: PersistentMap<string, Key>;
   readonly keyNames: PersistentSet<string>;
-  /** Ids of recently revoked keys: the latest, and those before them. */
-  readonly revoked: PersistentSet<string>;
-  readonly revokedBefore: PersistentSet<string>;
+  /** Ids of recently revoked keys, the latest last. */
+  readonly revoked: PersistentOrderedSet<string>;
 }
 
-/**
- * Minimum number of remembered revocations; the maximum is twice that. Bounded, because a script that creates and revokes keys
- * would otherwise make the snapshot too large for an append.
- */
+/** Of twice as many the latest stay, so that a snapshot holds them in one append. */
 const REVOKED_REMEMBERED = 2_500;
-
-const isRevoked = ({ revoked, revokedBefore }: Partner, keyId: string): boolean =>
-  revoked.has(keyId) || revokedBefore.has(keyId);
 
 /** The creator of a change; ceilings apply only to users. */
 export type KeyManager = 'operator' | 'user';
@@ -118,7 +174,7 @@ const createPartner = (
 const createKey = (command: Extract<PartnerCommand, { type: 'CreateKey' }>, state: Partner) => {
   const { partner_id, key_id, name, hash, limits, by, at } = command;
   if (!nameIsValid(name)) return refuse<PartnerRefusal>('invalid_name');
-  if (isRevoked(state, key_id)) return refuse<PartnerRefusal>('key_revoked');
+  if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
   if (state.keys.has(key_id)) return accept<PartnerEvent[]>([]);
   if (state.keyNames.has(name)) return refuse<PartnerRefusal>('key_name_taken');
   const exceeded = by === 'user' ? exceededCeiling(state, { from: null, to: limits, at }) : null;
@@ -129,7 +185,7 @@ const createKey = (command: Extract<PartnerCommand, { type: 'CreateKey' }>, stat
 
 const updateKey = (command: Extract<PartnerCommand, { type: 'UpdateKey' }>, state: Partner) => {
   const { partner_id, key_id, limits, at } = command;
-  if (isRevoked(state, key_id)) return refuse<PartnerRefusal>('key_revoked');
+  if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
   const key = state.keys.get(key_id);
   if (!key) return refuse<PartnerRefusal>('key_not_found');
   const next = { ...key.limits, ...limits };
@@ -147,8 +203,7 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
     ceilings: DEFAULT_CEILINGS,
     keys: PersistentMap(),
     keyNames: PersistentSet(),
-    revoked: PersistentSet(),
-    revokedBefore: PersistentSet(),
+    revoked: PersistentOrderedSet(),
   },
 
   decide(command, state) {
@@ -167,7 +222,7 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
         return updateKey(command, state);
       case 'RevokeKey': {
         const { key_id } = command;
-        if (isRevoked(state, key_id)) return accept([]);
+        if (state.revoked.has(key_id)) return accept([]);
         if (!state.keys.has(key_id)) return refuse('key_not_found');
         return accept([
           { type: 'partners.KeyRevoked.v1', data: { partner_id, key_id, revoked_at: isoTime(at) } },
@@ -200,13 +255,12 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
       case 'partners.KeyRevoked.v1': {
         const key = state.keys.get(data.key_id);
         const revoked = state.revoked.add(data.key_id);
-        const isFull = revoked.size >= REVOKED_REMEMBERED;
+        const isFull = revoked.size >= 2 * REVOKED_REMEMBERED;
         return {
           ...state,
           keys: state.keys.delete(data.key_id),
           keyNames: key ? state.keyNames.delete(key.name) : state.keyNames,
-          revoked: isFull ? PersistentSet() : revoked,
-          revokedBefore: isFull ? revoked : state.revokedBefore,
+          revoked: isFull ? revoked.takeLast(REVOKED_REMEMBERED) : revoked,
         };
       }
       case 'partners.PartnerSnapshotted.v1':
@@ -217,22 +271,12 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
             data.keys.map((key) => [key.key_id, { name: key.name, limits: limitsOf(key) }]),
           ),
           keyNames: PersistentSet(data.keys.map(({ name }) => name)),
-          ...remembered(data.revoked),
+          revoked: PersistentOrderedSet(data.revoked.slice(1 - 2 * REVOKED_REMEMBERED)),
         };
       default:
         return unreachable(type);
     }
   },
-};
-
-/** Splits revocations as the state had them; of an earlier version's snapshot, which held all, only the latest. */
-const remembered = (revoked: readonly string[]) => {
-  const lately = revoked.slice(1 - 2 * REVOKED_REMEMBERED);
-  const inBefore = lately.length < REVOKED_REMEMBERED ? 0 : REVOKED_REMEMBERED;
-  return {
-    revoked: PersistentSet(lately.slice(inBefore)),
-    revokedBefore: PersistentSet(lately.slice(0, inBefore)),
-  };
 };
 
 const limitsOf = (data: KeyLimits): KeyLimits => ({
@@ -250,7 +294,7 @@ export const snapshotPartner = (state: Partner): PartnerEvent => ({
     name: state.name ?? '',
     ceilings: state.ceilings,
     keys: [...state.keys].map(([key_id, { name, limits }]) => ({ ...limits, key_id, name })),
-    revoked: [...state.revokedBefore, ...state.revoked],
+    revoked: [...state.revoked],
   },
 });
 

@@ -1,6 +1,13 @@
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
-import { REVEAL_PREFIX, type RevealEvent, type RevealFacts, type RevealResult } from './events.ts';
+import type { CustomParameters } from '../sessions/events.ts';
+import {
+  REVEAL_PREFIX,
+  type RevealEvent,
+  type RevealFacts,
+  type RevealResult,
+  revealResultSchema,
+} from './events.ts';
 
 type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
 
@@ -79,15 +86,31 @@ export const EMPTY_RESULT: RevealResult = {
   company_found: false,
   enriched_at: null,
   company: null,
-  network: {
-    connection_type: null,
-    audience_type: null,
-    audience_group: null,
-    detail_level: null,
-    is_isp: null,
-  },
+  network: revealResultSchema.shape.network.parse({}),
   stale: false,
   fresh_until: null,
   refresh_status: 'not_needed',
   refresh_error: null,
 };
+
+/** What a partner sees of a reveal, in an answer and in a webhook. `custom`: the labels of its session. */
+export const receiptOf = (
+  { reveal_id, session_id, tracker_id, created_at, expires_at, completed }: Reveal,
+  custom: CustomParameters,
+) => ({
+  reveal_id,
+  session_id,
+  tracker_id,
+  custom,
+  status: completed ? ('complete' as const) : ('pending' as const),
+  billable: completed?.billable ?? false,
+  billable_units: completed?.billable ? (1 as const) : (0 as const),
+  created_at,
+  completed_at: completed?.completed_at ?? null,
+  expires_at,
+  result: completed?.result ?? null,
+  status_url: `/v1/reveals/${reveal_id}`,
+});
+
+export const receiptOfCompletion = (completed: Completed, custom: CustomParameters) =>
+  receiptOf(revealOfCompletion(completed), custom);

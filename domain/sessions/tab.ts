@@ -1,6 +1,5 @@
-import { isAhead, notAhead } from '../kernel/ahead.ts';
 import { accept, type Decider, unreachable } from '../kernel/decider.ts';
-import { DAY, isoTime, MINUTE, utcDay } from '../kernel/time.ts';
+import { DAY, isAhead, isoTime, MINUTE, notAhead, utcDay } from '../kernel/time.ts';
 import { type SessionEvent, TAB_PREFIX } from './events.ts';
 
 /** A session of the tab, as of its last known event. */
@@ -40,7 +39,7 @@ export interface Visit {
 }
 
 /** Number of a tab's last events that are read and remembered. */
-export const REMEMBERED = 64;
+export const MAX_TAB_EVENTS = 64;
 /** A token that was not seen for this long starts a new session. */
 const RENEWED_AFTER_MS = 30 * MINUTE;
 /** Session and receipt access. */
@@ -119,8 +118,8 @@ const afterVisit = (state: Tab, data: SessionEvent['data'], seen_at: string): Ta
   const last_seen_at = Math.max(seen, notAhead(before?.last_seen_at ?? 0, seen));
   const session = { session_id, visitor, visitor_country, first_seen_at, expires_at, last_seen_at };
   return {
-    sessions: [...state.sessions.filter((known) => known !== before), session].slice(-REMEMBERED),
-    visits: [...state.visits, visit_id].slice(-REMEMBERED),
+    sessions: [...state.sessions.filter((known) => known !== before), session].slice(-MAX_TAB_EVENTS),
+    visits: [...state.visits, visit_id].slice(-MAX_TAB_EVENTS),
   };
 };
 

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { type PublicAddress, parsePublicAddress } from '../kernel/address.ts';
-import { hostName } from '../kernel/host-name.ts';
-import { isText } from '../kernel/text.ts';
+import { hostName, isText } from '../kernel/text.ts';
 
 /** An observation of another system of the operator: a visitor at this address used this e-mail domain on this site. */
 export interface Observation {

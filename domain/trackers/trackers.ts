@@ -1,9 +1,67 @@
-import { Map as PersistentMap } from 'immutable';
+import { Map as PersistentMap, OrderedMap as PersistentOrderedMap } from 'immutable';
+import { parseAddress } from '../kernel/address.ts';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isName, isText } from '../kernel/text.ts';
 import { isoTime } from '../kernel/time.ts';
 import { TRACKERS_PREFIX, type TrackerEvent } from './events.ts';
-import { isOrigin } from './origin.ts';
+
+/**
+ * An origin on which a tracker's pixel may run (contract, Trackers 1): a serialised origin, `https://host[:port]`, `http://` for
+ * localhost and loopback addresses only, or `https://*.host` for all subdomains.
+ */
+type Origin = string;
+
+const WILDCARD = 'https://*.';
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const MAX_HOST_LENGTH = 253;
+const MAX_ORIGIN_LENGTH = 'https://'.length + MAX_HOST_LENGTH + ':65535'.length;
+
+/** Returns whether the text is an origin in exactly the form that browsers send. */
+export const isOrigin = (text: string): boolean => {
+  const wildcard = text.startsWith(WILDCARD);
+  const plain = wildcard ? `https://${text.slice(WILDCARD.length)}` : text;
+  // The parser takes quadratic time for long names with non-ASCII letters.
+  if (plain.length > MAX_ORIGIN_LENGTH || !URL.canParse(plain)) return false;
+  const url = new URL(plain);
+  if (url.origin !== plain) return false;
+  if (wildcard) return url.port === '' && isHostName(url.hostname) && url.hostname.includes('.');
+  if (url.protocol === 'https:') return isHost(url.hostname);
+  return url.protocol === 'http:' && isLoopback(url.hostname);
+};
+
+/** Returns whether a page's origin (a browser's `Origin` header) is one of the tracker's. */
+export const originMatches = (origins: readonly Origin[], page: string): boolean =>
+  origins.includes(page) ||
+  // Parsed once: fifty wildcards may have the same ending.
+  (page.startsWith('https://') && origins.some((origin) => isBelow(origin, page)) && isOrigin(page));
+
+const isBelow = (origin: Origin, page: string): boolean => {
+  // The suffix keeps its dot, so that neither the apex nor a name with the same ending matches.
+  const suffix = origin.slice('https://*'.length);
+  return origin.startsWith(WILDCARD) && page.length > `https://${suffix}`.length && page.endsWith(suffix);
+};
+
+/**
+ * Returns all entries that would match a page's origin: the origin itself, and wildcards. It parses the origin once, because
+ * any visitor may send one of a hundred labels.
+ */
+export const originsMatching = (page: string): readonly Origin[] => {
+  if (!page.startsWith('https://') || !isOrigin(page)) return [page];
+  const { host, port } = new URL(page);
+  if (port !== '' || isIp(host)) return [page];
+  const labels = host.split('.');
+  return [page, ...labels.slice(1, -1).map((_, index) => `${WILDCARD}${labels.slice(index + 1).join('.')}`)];
+};
+
+const isHost = (host: string): boolean => isIp(host) || isHostName(host);
+
+const isIp = (host: string): boolean => parseAddress(host.replace(/^\[(.*)\]$/, '$1')) !== null;
+
+const isHostName = (host: string): boolean =>
+  host.length <= MAX_HOST_LENGTH && !isIp(host) && host.split('.').every((label) => LABEL.test(label));
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '[::1]' || (host.startsWith('127.') && isIp(host));
 
 export interface Tracker {
   readonly tracker_id: string;
@@ -17,20 +75,16 @@ export interface Tracker {
 /** A partner's trackers, and recently deleted ones. */
 export interface Trackers {
   readonly byId: PersistentMap<string, Tracker>;
-  /** Times of deletion (ISO 8601) by id: the latest, and those before them. */
-  readonly deleted: PersistentMap<string, string>;
-  readonly deletedBefore: PersistentMap<string, string>;
+  /** Ids and times (ISO 8601) of recent deletions, the latest last. */
+  readonly deleted: PersistentOrderedMap<string, string>;
 }
 
-/**
- * Minimum number of remembered deletions; the maximum is twice that. Bounded, because a script that creates and deletes
- * trackers would otherwise make the snapshot too large for an append.
- */
+/** Of twice as many the latest stay, so that a snapshot holds them in one append. */
 const DELETED_REMEMBERED = 2_500;
 
 /** Returns when a recently deleted tracker was deleted; undefined if it was not, or is no longer remembered. */
-export const deletedAt = ({ deleted, deletedBefore }: Trackers, trackerId: string): string | undefined =>
-  deleted.get(trackerId) ?? deletedBefore.get(trackerId);
+export const deletedAt = ({ deleted }: Trackers, trackerId: string): string | undefined =>
+  deleted.get(trackerId);
 
 interface TrackerRef {
   readonly partner_id: string;
@@ -94,7 +148,7 @@ const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
 };
 
 export const trackersDecider: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
-  initial: { byId: PersistentMap(), deleted: PersistentMap(), deletedBefore: PersistentMap() },
+  initial: { byId: PersistentMap(), deleted: PersistentOrderedMap() },
 
   decide(command, state) {
     const { partner_id, tracker_id, at } = command;
@@ -136,13 +190,13 @@ export const trackersDecider: Decider<Trackers, TrackerCommand, TrackerEvent, Tr
       case 'trackers.TrackersSnapshotted.v1':
         return {
           byId: PersistentMap(data.trackers.map((tracker) => [tracker.tracker_id, tracker])),
-          ...remembered(data.deleted),
+          deleted: remembered(data.deleted),
         };
       case 'trackers.TrackersSnapshotPart.v1':
         return {
           ...state,
           byId: data.trackers.reduce((byId, tracker) => byId.set(tracker.tracker_id, tracker), state.byId),
-          ...(data.part === data.parts ? remembered(data.deleted) : {}),
+          ...(data.part === data.parts ? { deleted: remembered(data.deleted) } : {}),
         };
       default:
         return unreachable(type);
@@ -161,20 +215,74 @@ const change = (state: Trackers, id: string, over: Partial<Tracker>): Trackers =
 };
 
 const remove = (state: Trackers, id: string, at: string): Trackers => {
-  const byId = state.byId.delete(id);
   const deleted = state.deleted.set(id, at);
-  if (deleted.size < DELETED_REMEMBERED) return { ...state, byId, deleted };
-  return { byId, deleted: PersistentMap(), deletedBefore: deleted };
-};
-
-/** Splits deletions as the state had them; of an earlier version's snapshot, which held all, only the latest. */
-const remembered = (deleted: readonly (readonly [string, string])[]) => {
-  const lately = deleted.slice(1 - 2 * DELETED_REMEMBERED);
-  const inBefore = lately.length < DELETED_REMEMBERED ? 0 : DELETED_REMEMBERED;
   return {
-    deleted: PersistentMap(lately.slice(inBefore)),
-    deletedBefore: PersistentMap(lately.slice(0, inBefore)),
+    byId: state.byId.delete(id),
+    deleted: deleted.size >= 2 * DELETED_REMEMBERED ? deleted.takeLast(DELETED_REMEMBERED) : deleted,
   };
 };
 
+/** Snapshots of releases before 0.2.0 held all deletions. */
+const remembered = (deleted: readonly (readonly [string, string])[]): Trackers['deleted'] =>
+  PersistentOrderedMap(
+    deleted.slice(1 - 2 * DELETED_REMEMBERED).map(([id, at]): [string, string] => [id, at]),
+  );
+
 export const trackersStream = (partnerId: string): string => `${TRACKERS_PREFIX}${partnerId}`;
+
+/** JSON bytes per part: each part is an append with its metadata. A thousand trackers with 50 long origins have 13 MB. */
+const PART_BYTES = 786_432;
+
+/** Makes a snapshot of the state, as one event or several consecutive ones. */
+export const snapshotTrackers = ({ byId, deleted }: Trackers): readonly TrackerEvent[] => {
+  const allDeleted = [...deleted];
+  const parts: StoredTracker[][] = [[]];
+  let bytes = 0;
+  const add = (more: number): void => {
+    bytes += more;
+    if (bytes <= PART_BYTES) return;
+    parts.push([]);
+    bytes = more;
+  };
+  for (const { origins, ...tracker } of byId.values()) {
+    add(mostBytes(tracker, origins));
+    parts.at(-1)?.push({ ...tracker, origins: [...origins] });
+  }
+  add(allDeleted.length * DELETED_BYTES);
+  const [first = []] = parts;
+  if (parts.length === 1) {
+    return [{ type: 'trackers.TrackersSnapshotted.v1', data: { trackers: first, deleted: allDeleted } }];
+  }
+  return parts.map((trackers, index) => ({
+    type: 'trackers.TrackersSnapshotPart.v1',
+    data: {
+      trackers,
+      deleted: index + 1 === parts.length ? allDeleted : [],
+      part: index + 1,
+      parts: parts.length,
+    },
+  }));
+};
+
+const DELETED_BYTES = 80;
+
+/** Returns an upper bound of JSON bytes (origins are ASCII), because serializing only to measure would double the work. */
+const mostBytes = (
+  { name, customer_reference }: Pick<Tracker, 'name' | 'customer_reference'>,
+  origins: readonly string[],
+): number =>
+  300 +
+  4 * (name.length + (customer_reference?.length ?? 0)) +
+  origins.reduce((sum, origin) => sum + origin.length + 3, 0);
+
+type StoredTracker = Extract<
+  TrackerEvent,
+  { type: 'trackers.TrackersSnapshotted.v1' }
+>['data']['trackers'][number];
+
+/** Returns an event's part number in a snapshot in parts; null if it is none. */
+export const partOfTrackers = ({
+  type,
+  data,
+}: TrackerEvent): { readonly part: number; readonly parts: number } | null =>
+  type === 'trackers.TrackersSnapshotPart.v1' ? data : null;

@@ -1,26 +1,90 @@
-/** A partner's endpoints. One file, because commands, decisions and fold of an aggregate are read together. */
 import { Map as PersistentMap } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isName } from '../kernel/text.ts';
 import { DAY, isoTime } from '../kernel/time.ts';
 import { type DestinationPolicy, parseDestination } from './destination.ts';
 import {
-  change,
-  type Endpoint,
-  type Endpoints,
-  evictOldDeleted,
-  forgetDeleted,
-  isForgotten,
-  put,
-  restored,
-} from './endpoint-state.ts';
-import {
   type EndpointEvent,
   type SealedSecret,
   type Subscribable,
   subscribableSchema,
+  WEBHOOK_HISTORY_MS,
   WEBHOOKS_PREFIX,
 } from './events.ts';
+
+export interface Endpoint {
+  readonly webhook_id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly events: readonly Subscribable[];
+  /** null: all trackers of the partner. */
+  readonly tracker_id: string | null;
+  readonly enabled: boolean;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly deleted_at: string | null;
+  readonly secret: SealedSecret;
+  /** The previous secret, which also signs until `secret_rotation_until`. */
+  readonly previous: SealedSecret | null;
+  readonly secret_rotation_until: string | null;
+}
+
+/** A partner's endpoints, and recently deleted ones. */
+export interface Endpoints {
+  readonly byId: PersistentMap<string, Endpoint>;
+  readonly notDeleted: number;
+  /** Ids of deleted endpoints that are still in `byId`, the latest last. */
+  readonly deleted: readonly string[];
+}
+
+/** Deleted endpoints that the state, and so a snapshot, holds. */
+const MAX_DELETED_IN_SNAPSHOT = 100;
+
+const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
+  deleted_at !== null && at >= Date.parse(deleted_at) + WEBHOOK_HISTORY_MS;
+
+const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => ({
+  ...state,
+  byId: state.byId.set(endpoint.webhook_id, endpoint),
+  notDeleted: state.notDeleted + more,
+});
+
+const change = (state: Endpoints, id: string, over: (of: Endpoint) => Partial<Endpoint>, more = 0) => {
+  const endpoint = state.byId.get(id);
+  return endpoint ? put(state, { ...endpoint, ...over(endpoint) }, more) : state;
+};
+
+const evictOldDeleted = (state: Endpoints, webhookId: string): Endpoints => {
+  const deleted = [...state.deleted, webhookId];
+  const evicted = deleted.splice(0, deleted.length - MAX_DELETED_IN_SNAPSHOT);
+  return { ...state, byId: state.byId.deleteAll(evicted), deleted };
+};
+
+/** Makes a snapshot event of the state, with deleted endpoints first, in the order of deletion. */
+export const snapshotEndpoints = ({ byId, deleted }: Endpoints): EndpointEvent => {
+  const rest = byId.deleteAll(deleted);
+  const endpoints = [...deleted.flatMap((id) => byId.get(id) ?? []), ...rest.values()];
+  return {
+    type: 'webhooks.EndpointsSnapshotted.v1',
+    data: { endpoints: endpoints.map((endpoint) => ({ ...endpoint, events: [...endpoint.events] })) },
+  };
+};
+
+const forgetDeleted = (at: number, state: Endpoints): EndpointEvent[] => {
+  const byId = state.byId.filterNot((endpoint) => isForgotten(endpoint, at));
+  return byId.size === state.byId.size ? [] : [snapshotEndpoints({ ...state, byId })];
+};
+
+const restored = (endpoints: readonly Endpoint[]): Endpoints => {
+  const deleted = endpoints.flatMap(({ webhook_id, deleted_at }) =>
+    deleted_at === null ? [] : [webhook_id],
+  );
+  return {
+    byId: PersistentMap(endpoints.map((endpoint) => [endpoint.webhook_id, endpoint])),
+    notDeleted: endpoints.length - deleted.length,
+    deleted,
+  };
+};
 
 interface EndpointRef {
   readonly partner_id: string;
@@ -146,7 +210,7 @@ const rotate = (
 };
 
 export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent, EndpointRefusal> = {
-  initial: { byId: PersistentMap(), notDeleted: 0, deleted: { last: [], before: [] } },
+  initial: { byId: PersistentMap(), notDeleted: 0, deleted: [] },
 
   decide(command, state) {
     if (command.type === 'Forget') return accept(forgetDeleted(command.at, state));

@@ -1,5 +1,5 @@
 import type { RevealEvent } from '../reveals/events.ts';
-import { receiptOfCompletion } from '../reveals/receipt.ts';
+import { receiptOfCompletion } from '../reveals/reveal.ts';
 import type { CustomParameters, SessionEvent } from '../sessions/events.ts';
 import type { DeliveredType } from './events.ts';
 

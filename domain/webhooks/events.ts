@@ -112,10 +112,8 @@ export const payloadEvents = {
 export type PayloadEvent = EventOf<typeof payloadEvents>;
 
 /**
- * Why an attempt failed. Decided in `processors/webhooks/`: `redirect` and `http_status` by the response's status, in
- * `sender.ts`; the others are kinds of `AttemptFailure`: `dns` from `vet.ts`, `blocked_address` and `own_origin` from `vet.ts`
- * and `sender.ts`, `tls` from `connections.ts`, `timeout` from `connections.ts` and `exchange.ts`, `connect` from those two,
- * `measured-socket.ts`, `response-meter.ts`, and for every error that is no `AttemptFailure`.
+ * Why an attempt failed. Decided in `processors/webhooks/delivery/`: `redirect` and `http_status` by the response's status; the
+ * others are kinds of `AttemptFailure`, and `connect` is every other error.
  */
 export const deliveryErrorSchema = z.enum([
   'timeout',

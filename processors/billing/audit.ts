@@ -1,26 +1,40 @@
+import { setImmediate } from 'node:timers/promises';
+import type pg from 'pg';
 import type { DatabasePool } from 'slonik';
-import { readExpiredSince, readReceipts } from '../../commands/billing/read-for-audit.ts';
-import { type Anchor, checkAnchors, checkDigest } from '../../domain/billing/anchor.ts';
+import { readExpiredSince, readLedger, readReceipts } from '../../commands/billing/read-for-audit.ts';
 import {
+  type Anchor,
+  anchorOf,
+  anchorText,
   type Chain,
+  checkAnchors,
+  checkDigest,
+  createChainCheck,
   type Difference,
   type Entry,
   type MonthOfLedger,
   monthOf,
   monthsOf,
-} from '../../domain/billing/audit-chain.ts';
-import { checkMissing, withoutDeleted } from '../../domain/billing/audit-missing.ts';
+} from '../../domain/billing/audit-ledger.ts';
 import {
-  ALL,
+  ALL_CALLERS,
+  checkMissing,
   checkReadModel,
+  checkReceipts,
   checkUsage,
   keyLabel,
   type UnitRow,
   type UnitSum,
   userLabel,
-} from '../../domain/billing/audit-read-model.ts';
-import { checkReceipts } from '../../domain/billing/audit-receipts.ts';
+  withoutDeleted,
+} from '../../domain/billing/audit-reveals.ts';
+import { isoTime } from '../../domain/kernel/time.ts';
+import type { EventStore, Position } from '../../event-store/port.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { serviceKey } from '../../platform/keyring.ts';
+import type { MasterKey } from '../../platform/master-key.ts';
 import { nextTurn } from '../../platform/pause.ts';
+import { type Signer, signerFrom } from '../../platform/signing.ts';
 import {
   countUnits,
   countUnitsOfKeys,
@@ -28,8 +42,76 @@ import {
   readUnitRows,
 } from '../../queries/billing/reveal-units.ts';
 import { readExpiringReveals, readUnsweptReveals } from '../../queries/reveals/reveals.ts';
-import type { Reached } from '../reached.ts';
-import { anchorSigner, type ChainDeps, readChain, type SigningDeps } from './read-chain.ts';
+import type { Reached } from '../retire-streams.ts';
+import { BILLING } from './bill-completed-reveals.ts';
+
+interface ChainDeps {
+  readonly store: EventStore;
+  readonly processed: Reached;
+}
+
+interface SigningDeps {
+  readonly pool: pg.Pool;
+  readonly master: MasterKey;
+  readonly clock: Clock;
+}
+
+/** A partner's ledger at one moment. */
+interface ReadChain {
+  readonly chain: Chain;
+  /** Head of the log at the start: reveals completed before it have an entry in the chain. */
+  readonly head: Position;
+  /** Head of the log up to which the chain was read. */
+  readonly billed: Position;
+  /** Notes for the auditor, one sentence each. */
+  readonly notes: string[];
+}
+
+/** A millisecond or two of work. */
+const CHECKED_AT_ONCE = 100;
+
+const EMPTY_LOG = -1n as Position;
+
+/**
+ * Reads a partner's ledger and checks its chain, after every reveal completed so far has an entry.
+ * @param patienceMs time limit for the billing processor
+ */
+const readChain = async (
+  { store, processed }: ChainDeps,
+  partnerId: string,
+  patienceMs: number,
+): Promise<ReadChain> => {
+  const notes: string[] = [];
+  const head = (await store.head()) ?? EMPTY_LOG;
+  if (!(await processed.reached([BILLING.name], head, patienceMs))) {
+    notes.push(`processor ${BILLING.name} is behind: what it has not come to shows as missing_entry`);
+  }
+  // Everything completed before `head` has its entry by now, later in the log.
+  const billed = (await store.head()) ?? head;
+  const { add, chain } = createChainCheck(partnerId);
+  for (const [nth, entry] of (await readLedger(store, partnerId, billed)).entries()) {
+    add(entry);
+    if (nth % CHECKED_AT_ONCE === 0) await setImmediate();
+  }
+  return { chain, head, billed, notes };
+};
+
+/** Loads or creates the key that signs anchors and nothing else. */
+const anchorSigner = async (pool: pg.Pool, master: MasterKey): Promise<Signer> =>
+  signerFrom(await serviceKey(pool, master, 'audit-anchor'));
+
+/** Makes an anchor of a partner's current ledger. @returns null if the chain has differences; an audit lists them */
+export const makeAnchor = async (
+  { pool, master, clock, ...parts }: ChainDeps & SigningDeps,
+  partnerId: string,
+  patienceMs: number,
+): Promise<Anchor | null> => {
+  const { chain } = await readChain(parts, partnerId, patienceMs);
+  if (chain.differences.length > 0) return null;
+  const signer = await anchorSigner(pool, master);
+  const unsigned = anchorOf(partnerId, chain.entries, isoTime(clock.now()));
+  return { ...unsigned, public_key: signer.publicKey, signature: signer.sign(anchorText(unsigned)) };
+};
 
 export interface BillingAudit {
   /** Output of `--json` (contract, Reveals 6). */
@@ -124,13 +206,13 @@ export const auditBilling = async (
   };
 };
 
-const LISTED = 20;
+const MAX_REVEALS_LISTED = 20;
 
 const pendingNote = (pending: readonly string[]): string => {
-  const more = pending.length > LISTED ? ` and ${pending.length - LISTED} more` : '';
+  const more = pending.length > MAX_REVEALS_LISTED ? ` and ${pending.length - MAX_REVEALS_LISTED} more` : '';
   return (
     `pending reveals: ${pending.length}; whoever holds a complete receipt of one has proof that its completion was ` +
-    `removed: ${pending.slice(0, LISTED).join(' ')}${more}`
+    `removed: ${pending.slice(0, MAX_REVEALS_LISTED).join(' ')}${more}`
   );
 };
 
@@ -169,7 +251,7 @@ const readUsage = async (
   const keys = [...new Set(all.flatMap(({ key_id }) => key_id ?? []))];
   const sums: UnitSum[] = [];
   for (const month of months) {
-    sums.push({ month, who: ALL, ...(await countUnits(db, partnerId, month, upTo)) });
+    sums.push({ month, who: ALL_CALLERS, ...(await countUnits(db, partnerId, month, upTo)) });
     for (const { id, ...sum } of await countUnitsOfUsers(db, partnerId, month, upTo)) {
       sums.push({ month, who: userLabel(id), ...sum });
     }

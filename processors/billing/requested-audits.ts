@@ -82,17 +82,10 @@ const readVerdict = async (pool: Deps['pool'], partnerId: string): Promise<Verdi
   return { began_at: iso(began_at.getTime()), ended_at: ended_at && iso(ended_at.getTime()), report };
 };
 
-/** Pending reveals are counted by the three partial indexes of their table. */
 const isTooLarge = async (pool: Deps['pool'], partnerId: string, maxReveals: number): Promise<boolean> => {
   const { rows } = await pool.query<{ reveals: string }>({
     name: 'audited_reveals',
-    text: `select (select count(*) from (select from read.reveal_unit where partner_id = $1 limit $2) completed)
-                + (select count(*) from (select from work.awaited_result where partner_id = $1 and ready limit $2) ready)
-                + (select count(*) from (
-                    select from work.awaited_result where partner_id = $1 and not asked and not ready limit $2) refused)
-                + (select count(*) from (
-                    select from work.awaited_result where partner_id = $1 and asked and not ready limit $2) asked)
-           as reveals`,
+    text: 'select count(*) as reveals from (select from read.reveal_unit where partner_id = $1 limit $2) completed',
     values: [partnerId, maxReveals + 1],
   });
   return Number(rows[0]?.reveals ?? 0) > maxReveals;

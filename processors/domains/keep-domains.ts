@@ -1,11 +1,12 @@
 import type pg from 'pg';
-import { createNamesBatcher, createSlotsBatcher } from '../../commands/domains/aggregates.ts';
 import {
   closeSlots,
   completeClaim,
+  createNamesBatcher,
+  createSlotsBatcher,
   releaseAll,
   releaseUnlessKept,
-} from '../../commands/domains/settle-domain.ts';
+} from '../../commands/domains/manage-domains.ts';
 import type { CommandContext } from '../../commands/handle.ts';
 import {
   DOMAIN_PLACES_PREFIX,

@@ -5,18 +5,16 @@ import {
   type EnrichmentStreams,
   type KnownEnrichment,
   loadEnrichment,
-} from '../../commands/lookup/generations.ts';
+} from '../../commands/lookup/enrichment-streams.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
-import { truncateRestated } from '../../commands/lookup/truncate-restated.ts';
 import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
 import type { Enrichment } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
-import type { Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inSpan } from '../../platform/spans.ts';
 import { causesIn } from '../causes.ts';
 import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
-import { askChain, type ChainNotes, type Provider } from './provider.ts';
+import { askChain, type ChainNotes, type Provider } from './providers/provider.ts';
 
 export interface AttemptOptions extends EnrichmentStreams {
   readonly pool: pg.Pool;
@@ -30,8 +28,6 @@ export interface AttemptOptions extends EnrichmentStreams {
   readonly random: () => number;
   readonly onAttempt?: (outcome: 'completed' | 'failed') => void;
   readonly notes?: ProviderNotes;
-  /** Returns the position that all consumers have passed; null: one has not begun. */
-  readonly passed: () => Promise<Position | null>;
 }
 
 /** Records how providers do. */
@@ -85,9 +81,9 @@ export function startEnrichmentAttempts(options: AttemptOptions, slots = MAX_CON
     perPartner: MAX_CONCURRENT_ATTEMPTS_OF_PARTNER,
     heldBack: () => chain.flatMap(({ name, isHeldBack }) => (isHeldBack?.() ? [name] : [])),
     attempt: (claim, stopping) => makeAttempt(options, claim, stopping),
-    onFailed: (error, { cycle: round }) =>
+    onFailed: (error, { cycle: roundNumber }) =>
       log.warn(
-        { error: String(error), round },
+        { error: String(error), round: roundNumber },
         'enrichment attempt was not recorded; retried after its lease',
       ),
   });
@@ -109,29 +105,18 @@ async function makeAttempt(
       return made;
     },
   );
-  if (outcome !== null && typeof outcome !== 'string') return outcome.heldBackBy;
-  await shorten(options, known);
-  return null;
+  return outcome !== null && typeof outcome !== 'string' ? outcome.heldBackBy : null;
 }
-
-/** Cuts what the round's restatement repeats. A failure changes nothing: the next restatement covers more. */
-const shorten = async ({ store, passed, log }: AttemptOptions, { stream, state }: KnownEnrichment) => {
-  try {
-    if (state.open !== null) await truncateRestated(store, stream, state.open, passed);
-  } catch (error) {
-    log.warn({ error: String(error) }, 'history of an enrichment was not cut; retried a day later');
-  }
-};
 
 const attemptOn = async (
   options: AttemptOptions,
-  { item: ip, cycle: round, attempt }: Claim,
+  { item: ip, cycle: roundNumber, attempt }: Claim,
   known: KnownEnrichment,
   stopping: AbortSignal,
 ): Promise<'completed' | 'failed' | { readonly heldBackBy: string } | null> => {
   const { random, retryBaseMs, attemptMs, onAttempt, notes } = options;
   const { state } = known;
-  if (state.open?.round !== round || state.open.attempts + 1 !== attempt) return null;
+  if (state.open?.round !== roundNumber || state.open.attempts + 1 !== attempt) return null;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
   const { combined, hasFailures, at } = await ask(options, ip, state, signal);
   // An attempt that the shutdown cut short has no result; it is due again after its lease.
@@ -140,7 +125,7 @@ const attemptOn = async (
   const id = uuid();
   await recordAttempt(
     options,
-    { ip, round, attempt, outcome: combined, jitter: random(), retryBaseMs },
+    { ip, roundNumber, attempt, outcome: combined, jitter: random(), retryBaseMs },
     { correlationId: id, causationId: id, at },
     known,
   );

@@ -1,9 +1,8 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-enrichment.ts';
-import { aheadAfter } from '../../domain/kernel/ahead.ts';
-import { DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
+import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-streams.ts';
+import { aheadAfter, DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { durably } from '../../platform/durably.ts';
@@ -26,11 +25,11 @@ export interface SnapshotEnrichmentsOptions {
 
 const BATCH = 200;
 /** Allows for clock skew between processes and for reads that began before midnight. */
-const AFTER_MIDNIGHT = HOUR;
+const AFTER_MIDNIGHT_MS = HOUR;
 /** Older results without a snapshot are reported. */
-const OVERDUE = 2 * DAY;
+const OVERDUE_MS = 2 * DAY;
 /** Counting millions would come to the query's time limit, and nothing would be reported. */
-const MOST_OVERDUE = 100_000;
+const MAX_OVERDUE_ROWS = 100_000;
 const NAME = 'saved-lookups';
 
 interface DueResult {
@@ -61,7 +60,7 @@ const TO_SNAPSHOT = `
 export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): Promise<void> => {
   const { pool, clock, consumers, signal, forMs } = options;
   const consumerProgress = createConsumerProgress(pool, consumers);
-  const before = Date.parse(utcDay(clock.now() - AFTER_MIDNIGHT));
+  const before = Date.parse(utcDay(clock.now() - AFTER_MIDNIGHT_MS));
   const started = performance.now();
   await completeInterrupted(options, { before, passed: await consumerProgress.passed() });
   for (let after = FIRST; ; ) {
@@ -122,11 +121,11 @@ const reportBlocked = async ({ pool, clock, log, onBlocked }: SnapshotEnrichment
     text: `select count(*)::int as rows, min(enriched_at) as oldest from (
              select enriched_at from read.saved_lookup s
              where not s.snapshotted and s.enriched_at < $1 and ${DAY_FOUND} <= $2::date and ${HAS_NO_WORK}
-             order by ${DAY_FOUND}, s.ip limit ${MOST_OVERDUE}) overdue`,
-    values: [new Date(clock.now() - OVERDUE), utcDay(clock.now() - OVERDUE)],
+             order by ${DAY_FOUND}, s.ip limit ${MAX_OVERDUE_ROWS}) overdue`,
+    values: [new Date(clock.now() - OVERDUE_MS), utcDay(clock.now() - OVERDUE_MS)],
   });
   const { rows: count = 0, oldest = null } = rows[0] ?? {};
-  onBlocked(NAME, count, oldest === null ? 0 : (clock.now() - OVERDUE - oldest.getTime()) / 1_000);
+  onBlocked(NAME, count, oldest === null ? 0 : (clock.now() - OVERDUE_MS - oldest.getTime()) / 1_000);
   if (oldest === null) return;
   log.warn(
     { what: NAME, rows: count, oldest: isoTime(oldest.getTime()) },

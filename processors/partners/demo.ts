@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import type { DatabasePool } from 'slonik';
 import { v7 as uuid } from 'uuid';
 import { createKey, createPartner, newApiKey, partnerIdOf } from '../../commands/partners/manage-partner.ts';
-import { DEFAULT_LIMITS } from '../../domain/partners/ceilings.ts';
+import { DEFAULT_LIMITS } from '../../domain/partners/partner.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { listPartners } from '../../queries/partners/partners.ts';
-import type { Reached } from '../reached.ts';
+import type { Reached } from '../retire-streams.ts';
 
 const NAME = 'demo';
 const READY_MS = 10_000;

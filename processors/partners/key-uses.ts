@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { aheadAfter } from '../../domain/kernel/ahead.ts';
+import { aheadAfter } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock.ts';
 
 export interface KeyUses {

@@ -10,7 +10,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { DURABLY } from '../../platform/durably.ts';
 import { withoutTrace } from '../../platform/spans.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
-import { inParallel } from '../in-parallel.ts';
+import { inParallel } from '../for-each.ts';
 
 export interface CompleteRevealsDeps {
   readonly pool: pg.Pool;

@@ -5,7 +5,7 @@ import { KEPT_DAYS, signalsExpireAt, signalsStream } from '../../domain/signals/
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
-import { retireStream } from '../retire-stream.ts';
+import { retireStream } from '../retire-streams.ts';
 
 export interface ExpireSignalsOptions {
   readonly store: EventStore;
@@ -25,7 +25,7 @@ interface ExpiredDay {
 }
 
 /** Days still present so long after their expiry are reported. */
-const OVERDUE = 10 * MINUTE;
+const OVERDUE_MS = 10 * MINUTE;
 
 /**
  * Deletes the signals of expired days, one day at a time. `forget` drops a day's rows from the read model; until then the
@@ -67,7 +67,7 @@ const reportBlocked = async (
   left: readonly ExpiredDay[],
 ): Promise<void> => {
   const expiredAt = ({ day }: ExpiredDay): number => Date.parse(signalsExpireAt(day));
-  const overdue = left.filter((row) => expiredAt(row) + OVERDUE <= clock.now());
+  const overdue = left.filter((row) => expiredAt(row) + OVERDUE_MS <= clock.now());
   const [oldest] = overdue;
   onBlocked('signals', overdue.length, oldest ? (clock.now() - expiredAt(oldest)) / 1_000 : 0);
   if (oldest === undefined) return;

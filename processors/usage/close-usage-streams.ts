@@ -1,13 +1,15 @@
 import type pg from 'pg';
-import { v7 as uuid } from 'uuid';
-import { totalUsage } from '../../commands/usage/total-usage.ts';
-import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
-import { trackerDayStream } from '../../domain/usage/events.ts';
+import { NIL, v7 as uuid } from 'uuid';
+import { closeTrackerDay, reopenTrackerDay, totalUsage } from '../../commands/usage/close-usage.ts';
+import { aheadAfter, DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
+import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
+import { reportAhead } from '../../platform/ahead.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { eachAlone } from '../each-alone.ts';
+import { throttled } from '../../platform/throttled.ts';
+import { forEachIsolated } from '../for-each.ts';
 
-export interface UsageUpkeepOptions {
+interface UsageUpkeepOptions {
   readonly store: EventStore;
   readonly pool: pg.Pool;
   readonly clock: Clock;
@@ -25,7 +27,7 @@ export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptio
      where day < $1::date and not totalled and not source ^@ '${trackerDayStream('')}' order by day limit ${MAX_STREAMS_PER_RUN}`,
     [utcDay(clock.now() - HOUR)],
   );
-  await eachAlone(rows, async ({ source }) => {
+  await forEachIsolated(rows, async ({ source }) => {
     const id = uuid();
     await totalUsage(store, source, { correlationId: id, causationId: id, at: clock.now() });
   });
@@ -41,10 +43,95 @@ export const expireUsageStreams = async (
     'select source from read.usage_source where day < $1::date',
     [before],
   );
-  await eachAlone(rows, async ({ source }) => {
+  await forEachIsolated(rows, async ({ source }) => {
     for await (const last of store.readStream(source, { direction: 'backwards', limit: 1 })) {
       await store.expire(source, last.revision);
     }
   });
   await forget(before);
 };
+
+interface CloseTrackerDaysOptions extends UsageUpkeepOptions {
+  /** Waits until the read model reaches the current head of the store; false after a time limit. */
+  readonly caughtUp: () => Promise<boolean>;
+}
+
+/** Rows per statement: a day may have millions, more than a query may take. */
+const PAGE = 5_000;
+
+const CLOSED = `source ^@ '${trackerDayStream('')}' and totalled`;
+
+/**
+ * Returns the first day that is not closed (`YYYY-MM-DD`), or null if none is closed. Days that a fast clock closed
+ * too early count as open.
+ */
+export const trackerDaysClosedBefore = async ({
+  pool,
+  clock,
+}: Pick<UsageUpkeepOptions, 'pool' | 'clock'>): Promise<string | null> => {
+  const { rows } = await pool.query<{ day: string | null }>(
+    `select (max(day) + 1)::text as day from read.usage_source where ${CLOSED} and (closed_at is null or closed_at <= $1)`,
+    [new Date(aheadAfter(clock.now()))],
+  );
+  return rows[0]?.day ?? null;
+};
+
+/**
+ * Closes past days, oldest first, from an hour after midnight: records how many sessions and reveals began on each
+ * tracker, because the counts outlive both (architecture, rule 10).
+ */
+export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promise<void> => {
+  const { store, pool, clock, caughtUp } = options;
+  const today = utcDay(clock.now() - HOUR);
+  if (!(await caughtUp())) return;
+  if ((await reopenDaysClosedAhead(options)) && !(await caughtUp())) return;
+  let day = (await trackerDaysClosedBefore(options)) ?? (await firstDay(options));
+  while (day !== null && day < today) {
+    const counts = await Array.fromAsync(throttled(countsOf(pool, day), PAGE));
+    const id = uuid();
+    const context = { correlationId: id, causationId: id, at: clock.now() };
+    await closeTrackerDay(store, day, counts, context);
+    day = dayAfter(day);
+  }
+};
+
+/** Yields a day's counts, in the order in which a closing that was killed has begun to write them. */
+async function* countsOf(pool: pg.Pool, day: string): AsyncGenerator<TrackerHour> {
+  for (let after: readonly [string, string] = [NIL, day]; ; ) {
+    const { rows } = await pool.query<{ count: TrackerHour }>(
+      `select json_build_array(tracker_id, to_char(hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24'), sessions, reveals)
+              as count
+       from read.tracker_hour
+       where hour >= $1::timestamptz and hour < $2::timestamptz and (tracker_id, hour) > ($3::uuid, $4::timestamptz)
+       order by tracker_id, hour limit ${PAGE}`,
+      [day, dayAfter(day), ...after],
+    );
+    for (const { count } of rows) yield count;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return;
+    after = [last.count[0], `${last.count[1]}:00:00Z`];
+  }
+}
+
+/** Reopens days that a fast clock closed before their end. @returns whether there were any */
+const reopenDaysClosedAhead = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<boolean> => {
+  const { rows } = await pool.query<{ day: string }>(
+    `select day::text from read.usage_source where ${CLOSED} and closed_at > $1 order by usage_source.day`,
+    [new Date(aheadAfter(clock.now()))],
+  );
+  for (const { day } of rows) {
+    const id = uuid();
+    await reopenTrackerDay(store, day, { correlationId: id, causationId: id, at: clock.now() });
+  }
+  reportAhead('usage_day', rows.length);
+  return rows.length > 0;
+};
+
+const firstDay = async ({ pool }: UsageUpkeepOptions): Promise<string | null> => {
+  const { rows } = await pool.query<{ day: string | null }>(
+    `select to_char(min(hour) at time zone 'UTC', 'YYYY-MM-DD') as day from read.tracker_hour`,
+  );
+  return rows[0]?.day ?? null;
+};
+
+const dayAfter = (day: string): string => utcDay(Date.parse(day) + DAY);

@@ -2,15 +2,14 @@ import type pg from 'pg';
 import { NIL, v7 as uuid } from 'uuid';
 import { forgetEndpoints } from '../../commands/webhooks/manage-endpoints.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { MAX_DELETED_IN_SNAPSHOT } from '../../domain/webhooks/endpoint-state.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { endpointEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
-import { AppendTooLarge, type EventStore, type Position } from '../../event-store/port.ts';
+import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { inPages } from '../../platform/forget.ts';
 import { throttled } from '../../platform/throttled.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
-import { eachAlone } from '../each-alone.ts';
+import { forEachIsolated } from '../for-each.ts';
 
 export interface ForgetEndpointsOptions {
   readonly store: EventStore;
@@ -33,13 +32,10 @@ export const forgetDeletedEndpoints = async (
     'select distinct partner_id from read.webhook_endpoint where deleted_at <= $1',
     [new Date(clock.now() - WEBHOOK_HISTORY_MS)],
   );
-  const forgotten = eachAlone(rows, async ({ partner_id }) => {
+  const forgotten = forEachIsolated(rows, async ({ partner_id }) => {
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
-    await forgetEndpoints(store, partner_id, context).catch((error: unknown) => {
-      // With very many endpoints, a snapshot only fits into an append after more of them are forgotten.
-      if (!(error instanceof AppendTooLarge)) throw error;
-    });
+    await forgetEndpoints(store, partner_id, context);
   });
   await Promise.allSettled([forgotten]);
   const progress = createConsumerProgress(pool, consumers);
@@ -76,7 +72,7 @@ const truncateBehindSnapshots = async (
   passed: Position,
 ): Promise<void> => {
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
-  await eachAlone(rows, async ({ partner_id }) => {
+  await forEachIsolated(rows, async ({ partner_id }) => {
     const stream = endpointsStream(partner_id);
     const snapshot = await newestSnapshot(store, stream, passed, clock.now() - WEBHOOK_HISTORY_MS);
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
@@ -103,8 +99,6 @@ const newestSnapshot = async (
     const event = readEvent(endpointEvents, stored);
     if (event?.type === 'webhooks.EndpointDeleted.v1' && Date.parse(event.data.deleted_at) > before) {
       deletedLately.add(event.data.webhook_id);
-      // No later snapshot holds them all, and a script may have changed endpoints millions of times.
-      if (deletedLately.size > MAX_DELETED_IN_SNAPSHOT) break;
     }
     if (event?.type === 'webhooks.EndpointsSnapshotted.v1') {
       const held = new Set(event.data.endpoints.map(({ webhook_id }) => webhook_id));

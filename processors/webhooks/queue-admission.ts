@@ -24,9 +24,9 @@ export interface WebhookQueueOptions {
   readonly now: () => number;
   readonly deliveryIdOf: (webhookId: string, eventId: string) => string;
   /** Maximum of a partner's pending deliveries. */
-  readonly most: number;
+  readonly maxPending: number;
   /** Maximum of a partner's stored bodies, bytes. */
-  readonly mostBytes: number;
+  readonly maxBytes: number;
   /** Wakes the readers of the log in every process, so that the delivery is queued at once. */
   readonly hurry: () => void;
 }
@@ -45,11 +45,11 @@ interface Queue {
   readonly readAt: number;
 }
 
-const PARTNERS = 10_000;
+const MAX_PARTNERS_CACHED = 10_000;
 /** A count is cached this long while there is much room. */
-const FRESH_MS = 250;
+const CACHED_MS = 250;
 /** Deliveries; with less room than this, every reservation reads the queue again. */
-const MUCH = 1_000;
+const MIN_ROOM_TO_CACHE = 1_000;
 /**
  * A reservation lapses after this time: its event has no delivery, because the endpoint was paused meanwhile, or queueing is further
  * behind and the delivery comes although its room may have been given away.
@@ -64,8 +64,8 @@ const HURRIED_MS = 500;
  * a row already, so its reservation ends when the queue is next read.
  */
 export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue => {
-  const { deliveryIdOf, most, mostBytes } = options;
-  const known = new LRUCache<string, Queue>({ max: PARTNERS });
+  const { deliveryIdOf, maxPending, maxBytes } = options;
+  const known = new LRUCache<string, Queue>({ max: MAX_PARTNERS_CACHED });
   const reading = new Map<string, Promise<Queue>>();
   /** By partner: deliveries that are not in the read model yet, and when they were reserved. */
   const underWay = new Map<string, Map<string, number>>();
@@ -81,7 +81,7 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
   const read = (partnerId: string): Promise<Queue> => {
     const running = reading.get(partnerId);
     if (running) return running;
-    const fresh = readQueue(options, partnerId, underWay.get(partnerId))
+    const next = readQueue(options, partnerId, underWay.get(partnerId))
       .then((queue) => {
         known.set(partnerId, queue);
         return queue;
@@ -90,18 +90,18 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
         reading.delete(partnerId);
         if (underWay.get(partnerId)?.size === 0) underWay.delete(partnerId);
       });
-    reading.set(partnerId, fresh);
-    return fresh;
+    reading.set(partnerId, next);
+    return next;
   };
 
   const current = async (partnerId: string): Promise<Queue> => {
     const queue = known.get(partnerId);
-    const fresh = queue !== undefined && performance.now() - queue.readAt < FRESH_MS;
-    return fresh && hasMuchRoom(queue) ? queue : read(partnerId);
+    const isCached = queue !== undefined && performance.now() - queue.readAt < CACHED_MS;
+    return isCached && hasMuchRoom(queue) ? queue : read(partnerId);
   };
 
   const hasMuchRoom = ({ endpoints, pending, bytes }: Queue): boolean =>
-    endpoints.length === 0 || (pending + MUCH < most && bytes < mostBytes * 0.99);
+    endpoints.length === 0 || (pending + MIN_ROOM_TO_CACHE < maxPending && bytes < maxBytes * 0.99);
 
   const reserve = async (event: EventToQueue): Promise<QueueReservation | null> => {
     const { partner_id, event_id, to } = event;
@@ -110,7 +110,7 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
     if (ids.length === 0) return NO_SUBSCRIBERS;
     const mine = underWay.get(partner_id) ?? new Map<string, number>();
     const arriving = ids.filter((id) => !mine.has(id)).length;
-    if (queue.pending + mine.size + arriving > most || queue.bytes >= mostBytes) return null;
+    if (queue.pending + mine.size + arriving > maxPending || queue.bytes >= maxBytes) return null;
     underWay.set(partner_id, mine);
     for (const id of ids) mine.set(id, performance.now());
     return {

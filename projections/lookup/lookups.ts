@@ -1,10 +1,273 @@
 import type pg from 'pg';
+import { NIL } from 'uuid';
+import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
-import { enrichmentEvents, intakeEvents } from '../../domain/lookup/events.ts';
+import {
+  type EnrichmentEvent,
+  enrichmentEvents,
+  type IntakeEvent,
+  intakeEvents,
+  openInSnapshot,
+  type Reservation,
+  type WorkKind,
+} from '../../domain/lookup/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
 import { DUE_CHANNEL, notify } from '../../platform/channels.ts';
 import { forgetInBatches } from '../../platform/forget.ts';
 import type { Projection } from '../projection.ts';
-import { type Changes, foldEnrichment, foldIntake } from './lookup-fold.ts';
+
+/** Folds a batch into the rows of the lookup tables. One file, because each event changes several of the tables. */
+
+type Completed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentCompleted.v1' }>;
+type Requested = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentRequested.v1' }>;
+type AttemptFailed = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentAttemptFailed.v1' }>;
+type GaveUp = Extract<EnrichmentEvent, { type: 'lookup.EnrichmentGaveUp.v1' }>;
+type SavedRow = Completed['data']['result'] & { readonly snapshotted: boolean };
+
+interface WorkRow {
+  ip: string;
+  round: number;
+  kind: WorkKind;
+  requested_at: string;
+  attempts: number;
+  next_attempt_at: string;
+  last_attempt_at: string | null;
+  /** The partner that requested it first; `NO_PARTNER` for a reveal, because the work must not reveal its partner. */
+  asked_by: string;
+}
+
+const NO_PARTNER = NIL;
+
+interface ReservationRow {
+  reservation_id: string;
+  partner_id: string;
+  key_id: string;
+  ip: string;
+  kind: WorkKind;
+  state: 'reserved' | 'submitted' | 'completed' | 'gave_up' | 'settled';
+  made_at: string;
+  ended_at: string | null;
+  /** Failed attempts of the work from before it joined. */
+  attempts_before: number;
+}
+
+interface GivenUp {
+  readonly ip: string;
+  /** The company's details count as complete all the same. */
+  readonly is_complete: boolean;
+  /** Providers that failed and count as having answered. */
+  readonly answered_by: readonly string[];
+}
+
+interface ForgottenRow {
+  readonly stream: string;
+  readonly last_revision: number;
+  readonly last_position: string;
+}
+
+export interface Changes {
+  /** null: the result was forgotten. */
+  readonly saved: Map<string, SavedRow | null>;
+  /** Streams that ended with their results, by name. */
+  readonly forgotten: Map<string, ForgottenRow>;
+  /** Addresses whose last round ended without a result. */
+  readonly givenUp: Map<string, GivenUp>;
+  /** null: the work has ended. */
+  readonly work: Map<string, WorkRow | null>;
+  readonly attempts: Map<string, Pick<WorkRow, 'ip' | 'attempts' | 'next_attempt_at' | 'last_attempt_at'>>;
+  readonly made: Map<string, ReservationRow>;
+  /** `attempts_before` null: as it is. */
+  readonly states: Map<
+    string,
+    Pick<ReservationRow, 'reservation_id' | 'state' | 'ended_at'> & {
+      readonly attempts_before: number | null;
+    }
+  >;
+}
+
+export const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream: string): void => {
+  switch (type) {
+    case 'lookup.ReservationMade.v1':
+      changes.made.set(data.reservation_id, {
+        ...data,
+        state: 'reserved',
+        ended_at: null,
+        attempts_before: 0,
+      });
+      return;
+    case 'lookup.ReservationSettled.v1':
+      move(changes, data.reservation_id, 'settled', data.settled_at);
+      return;
+    case 'lookup.IntakeSnapshotted.v1':
+      // Truncated reservations are only in the snapshot; known ones keep their state.
+      for (const { reservation_id, ip, key_id, made_at } of openInSnapshot(data)) {
+        if (changes.made.has(reservation_id)) continue;
+        const partner_id = stream.slice(stream.indexOf('-') + 1);
+        const row = {
+          reservation_id,
+          partner_id,
+          key_id,
+          ip,
+          kind: 'first',
+          made_at,
+          ended_at: null,
+          attempts_before: 0,
+        } as const;
+        changes.made.set(reservation_id, { ...row, state: 'reserved' });
+      }
+      return;
+    default:
+      unreachable(type);
+  }
+};
+
+export const foldEnrichment = (
+  changes: Changes,
+  { type, data }: EnrichmentEvent,
+  { stream, revision, position }: RecordedEvent,
+): void => {
+  switch (type) {
+    case 'lookup.EnrichmentRequested.v1':
+      requested(changes, data);
+      return;
+    case 'lookup.EnrichmentJoined.v1':
+      submitted(changes, data.ip, 'first', data.reservation, data.attempts);
+      return;
+    case 'lookup.EnrichmentAttemptFailed.v1':
+      attempted(changes, data);
+      return;
+    case 'lookup.EnrichmentCompleted.v1': {
+      const { result, settles } = data;
+      changes.saved.set(result.ip, { ...result, snapshotted: false });
+      changes.givenUp.delete(result.ip);
+      end(changes, result.ip, 'completed', result.enriched_at, settles);
+      return;
+    }
+    case 'lookup.EnrichmentSnapshotted.v1': {
+      const { result, settles, gave_up_at } = data;
+      changes.saved.set(result.ip, { ...result, snapshotted: true });
+      changes.givenUp.delete(result.ip);
+      // Matters only in a rebuild; in the live table these reservations have already ended.
+      if (gave_up_at === null) end(changes, result.ip, 'completed', result.enriched_at, settles);
+      else end(changes, result.ip, 'gave_up', gave_up_at, settles);
+      return;
+    }
+    case 'lookup.ResultForgotten.v1':
+      changes.saved.set(data.ip, null);
+      changes.forgotten.set(stream, { stream, last_revision: revision, last_position: String(position) });
+      return;
+    case 'lookup.EnrichmentGaveUp.v1':
+      giveUp(changes, data);
+      end(changes, data.ip, 'gave_up', data.gave_up_at, data.settles);
+      return;
+    default:
+      unreachable(type);
+  }
+};
+
+/** Changes the batch's own row if there is one, so that no row is written by two parts of the statement. */
+const giveUp = (changes: Changes, { ip, kind, failures }: GaveUp['data']): void => {
+  const is_complete = kind === 'completion';
+  const answered_by = is_complete ? failures.map(({ provider }) => provider) : [];
+  const saved = changes.saved.get(ip);
+  if (saved) {
+    const needs_company_enrichment = saved.needs_company_enrichment && !is_complete;
+    changes.saved.set(ip, {
+      ...saved,
+      snapshotted: false,
+      needs_company_enrichment,
+      answered_by: [...saved.answered_by, ...answered_by],
+    });
+    return;
+  }
+  const before = changes.givenUp.get(ip);
+  changes.givenUp.set(ip, {
+    ip,
+    is_complete: is_complete || before?.is_complete === true,
+    answered_by: [...(before?.answered_by ?? []), ...answered_by],
+  });
+};
+
+const end = (
+  changes: Changes,
+  ip: string,
+  state: 'completed' | 'gave_up',
+  at: string,
+  settles: readonly Reservation[],
+): void => {
+  changes.work.set(ip, null);
+  changes.attempts.delete(ip);
+  for (const { reservation_id } of settles) move(changes, reservation_id, state, at);
+};
+
+const requested = (changes: Changes, data: Requested['data']): void => {
+  const { ip, round, kind, requested_at, reservation } = data;
+  changes.attempts.delete(ip);
+  changes.work.set(ip, {
+    ip,
+    round,
+    kind,
+    requested_at,
+    attempts: 0,
+    next_attempt_at: requested_at,
+    last_attempt_at: null,
+    asked_by: reservation?.partner_id ?? NO_PARTNER,
+  });
+  if (reservation) submitted(changes, ip, kind, reservation);
+};
+
+const attempted = ({ work, attempts }: Changes, failed: AttemptFailed['data']): void => {
+  const { ip, attempt, next_attempt_at, failed_at: last_attempt_at } = failed;
+  const changed = { attempts: attempt, next_attempt_at, last_attempt_at };
+  const row = work.get(ip);
+  if (row) Object.assign(row, changed);
+  else attempts.set(ip, { ip, ...changed });
+};
+
+/** Restores a reservation whose own event has been truncated from the log. */
+const submitted = (
+  changes: Changes,
+  ip: string,
+  kind: WorkKind,
+  reservation: Reservation,
+  attempts_before = 0,
+): void => {
+  const { reservation_id, partner_id, key_id, submitted_at: made_at } = reservation;
+  if (!changes.made.has(reservation_id)) {
+    const row = {
+      reservation_id,
+      partner_id,
+      key_id,
+      ip,
+      kind,
+      made_at,
+      ended_at: null,
+      attempts_before,
+    } as const;
+    changes.made.set(reservation_id, { ...row, state: 'submitted' });
+  }
+  move(changes, reservation_id, 'submitted', null, attempts_before);
+};
+
+/** Moves a reservation to a state. `completed` and `gave_up` are final; `settled` may be replaced by them. */
+const move = (
+  changes: Changes,
+  id: string,
+  state: ReservationRow['state'],
+  ended_at: string | null,
+  attempts: number | null = null,
+): void => {
+  const made = changes.made.get(id);
+  const attempts_before =
+    attempts ?? made?.attempts_before ?? changes.states.get(id)?.attempts_before ?? null;
+  if (made && !isFinal(made.state, state)) Object.assign(made, { state, ended_at, attempts_before });
+  const before = changes.states.get(id)?.state;
+  if (before && isFinal(before, state)) return;
+  changes.states.set(id, { reservation_id: id, state, ended_at, attempts_before });
+};
+
+const isFinal = (before: ReservationRow['state'], next: ReservationRow['state']): boolean =>
+  before === 'completed' || before === 'gave_up' || (before === 'settled' && next === 'submitted');
 
 /** Projects saved results, open enrichments and each partner's reservations: the read model of GET /v1/lookup. */
 export const lookups: Projection = {

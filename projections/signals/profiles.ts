@@ -1,5 +1,5 @@
 import { readEvent } from '../../domain/kernel/events.ts';
-import { profileName, websiteHost } from '../../domain/kernel/profile.ts';
+import { profileName, websiteHost } from '../../domain/kernel/text.ts';
 import { enrichmentEvents } from '../../domain/lookup/events.ts';
 import type { Projection } from '../projection.ts';
 
@@ -27,8 +27,8 @@ export const profiles: Projection = {
     }
     if (rows.size === 0) return;
     const gone = [...rows].flatMap(([ip, row]) => (row === null ? [ip] : []));
-    const kept = [...rows.values()].filter((row) => row !== null);
-    await db.query({ name: 'keep_profiles', text: KEEP, values: [gone, JSON.stringify(kept)] });
+    const remaining = [...rows.values()].filter((row) => row !== null);
+    await db.query({ name: 'keep_profiles', text: KEEP, values: [gone, JSON.stringify(remaining)] });
   },
 };
 

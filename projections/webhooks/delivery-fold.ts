@@ -1,7 +1,8 @@
 /** The pure part of the projection `deliveries`: what events change in rows of deliveries and in an endpoint's health. */
-import { isAhead } from '../../domain/kernel/ahead.ts';
+
 import { unreachable } from '../../domain/kernel/decider.ts';
 import type { EventOf } from '../../domain/kernel/events.ts';
+import { isAhead } from '../../domain/kernel/time.ts';
 import {
   BREAKER_OPENS_AFTER,
   type DeliveryEvent,

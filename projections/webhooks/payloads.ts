@@ -39,9 +39,9 @@ const STORE = `
       created_at timestamptz, expires_at timestamptz, last_revision integer, last_position bigint)
     on conflict (event_id) do nothing
     returning partner_id, expires_at, bytes)
-  insert into webhook_retained as kept (partner_id, day, bytes)
+  insert into webhook_retained as known (partner_id, day, bytes)
   select partner_id, (expires_at at time zone 'UTC')::date, sum(bytes) from stored group by 1, 2 order by 1, 2
-  on conflict (partner_id, day) do update set bytes = kept.bytes + excluded.bytes`;
+  on conflict (partner_id, day) do update set bytes = known.bytes + excluded.bytes`;
 
 /** Deletes bodies, and the partner's total of a day with the day's last body. */
 const forget = async (db: pg.ClientBase, expired: readonly string[]): Promise<void> => {

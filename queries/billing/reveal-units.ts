@@ -1,6 +1,6 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import type { UnitRow } from '../../domain/billing/audit-read-model.ts';
+import type { UnitRow } from '../../domain/billing/audit-reveals.ts';
 
 /** Whose completed reveals are meant. */
 export type RevealsOf = { readonly key_id: string } | { readonly tracker_id: string };

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import type { WorkKind } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
-import { RESULT_KEPT_DAYS, type SavedResult } from '../../domain/lookup/result.ts';
+import { RESULT_KEPT_DAYS, type SavedResult, withAllFields } from '../../domain/lookup/result.ts';
 
 /** What the read model knows of an address, and of one partner's latest reservation for it. */
 export interface LookupView {
@@ -58,22 +58,22 @@ export const readLookup = async (
     work:
       row.attempts === null
         ? null
-        : // A restated round begins at none, until its newest failure is applied too.
-          { attempts: Math.max(0, row.attempts), nextAttemptAt: row.next_attempt_at.toISOString() },
+        : { attempts: row.attempts, nextAttemptAt: row.next_attempt_at.toISOString() },
   };
 };
 
-const toSavedResult = (row: pg.QueryResultRow): SavedResult => ({
-  ip: row.saved_ip,
-  match_type: row.match_type,
-  network: row.network,
-  company: row.company,
-  sources: row.sources,
-  enriched_at: row.enriched_at.toISOString(),
-  fresh_until: row.fresh_until.toISOString(),
-  needs_company_enrichment: row.needs_company_enrichment,
-  answered_by: row.answered_by,
-});
+const toSavedResult = (row: pg.QueryResultRow): SavedResult =>
+  withAllFields({
+    ip: row.saved_ip,
+    match_type: row.match_type,
+    network: row.network,
+    company: row.company,
+    sources: row.sources,
+    enriched_at: row.enriched_at.toISOString(),
+    fresh_until: row.fresh_until.toISOString(),
+    needs_company_enrichment: row.needs_company_enrichment,
+    answered_by: row.answered_by,
+  });
 
 /** Loads the saved result of an address, which all partners share. */
 export const readSaved = async (pool: pg.Pool, ip: string): Promise<SavedResult | null> => {
@@ -91,4 +91,33 @@ export const countOutstanding = async (pool: pg.Pool, except: readonly string[])
     values: [except],
   });
   return rows[0].n;
+};
+
+/** What a provider answered on a UTC day. Counts of the last seconds may be missing. */
+export interface ProviderDay {
+  readonly provider: string;
+  readonly budget_used: number;
+  readonly calls: number;
+  readonly failed: number;
+  readonly not_asked: number;
+  readonly company: number;
+  readonly isp: number;
+  readonly unclassified: number;
+  readonly unknown: number;
+  readonly taken: number;
+  /** Mean duration of a call, milliseconds; null: there was none. */
+  readonly mean_ms: number | null;
+}
+
+/** Reads the counts of a UTC day (`YYYY-MM-DD`), by provider. */
+export const readProviderDay = async (pool: pg.Pool, day: string): Promise<ProviderDay[]> => {
+  const { rows } = await pool.query<ProviderDay>(
+    `select provider, budget_used, calls::float8, failed::float8, not_asked::float8, company::float8, isp::float8,
+            unclassified::float8, unknown::float8, taken::float8,
+            case when calls > 0 then round(duration_ms::numeric / calls, 1)::float8 end as mean_ms
+     from work.provider_day, lateral (select company + isp + unclassified + unknown + failed as calls) c
+     where day = $1::date order by provider`,
+    [day],
+  );
+  return rows;
 };

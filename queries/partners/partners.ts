@@ -1,5 +1,10 @@
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
+import type { ApiKey } from '../../http/contract/route.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { rowLoader, shortCache } from '../../platform/loaders.ts';
 
 const partnerRow = z.object({
   partner_id: z.string(),
@@ -12,7 +17,7 @@ const partnerRow = z.object({
   domains: z.number(),
   company_signals: z.boolean(),
 });
-export type PartnerRow = z.output<typeof partnerRow>;
+type PartnerRow = z.output<typeof partnerRow>;
 
 const keyRow = z.object({
   key_id: z.string(),
@@ -79,7 +84,7 @@ const userRow = z.object({
   created_at: z.string(),
   removed_at: z.string().nullable(),
 });
-export type UserRow = z.output<typeof userRow>;
+type UserRow = z.output<typeof userRow>;
 
 /** The users of the dashboard, of one partner or (null) of all. */
 export const listUsers = (db: DatabasePool, partnerId: string | null): Promise<readonly UserRow[]> =>
@@ -99,3 +104,50 @@ export const listKeyUses = async (
     select key_id, used_at from work.key_use where key_id = any(${sql.array([...keyIds], 'text')})`);
   return new Map(rows.map(({ key_id, used_at }) => [key_id, used_at]));
 };
+
+type CallingKeyRow = Omit<ApiKey, 'kind'> & { readonly expires_at: Date | null };
+
+interface KnownKey {
+  readonly key: ApiKey;
+  /** Milliseconds. */
+  readonly expiresAt: number;
+}
+
+const MAX_CACHED = 10_000;
+
+/**
+ * Finds the key behind a Bearer token, by its hash. Known keys are cached for less than half a second, so that a revocation holds
+ * everywhere within a second; unknown tokens are asked about each time, together. null: unknown, expired or revoked.
+ */
+export function createAuthenticate(
+  pool: pg.Pool,
+  clock: Clock,
+): (token: string) => ApiKey | null | Promise<ApiKey | null> {
+  const findRow = rowLoader(async (hashes) => {
+    const { rows } = await pool.query<CallingKeyRow & { hash: string }>({
+      name: 'calling_keys',
+      text: `select hash, key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
+                    company_signals, expires_at
+             from read.api_key where hash = any ($1) and revoked_at is null`,
+      values: [hashes],
+    });
+    return new Map(rows.map(({ hash, ...row }) => [hash, row]));
+  });
+
+  async function findKey(token: string): Promise<KnownKey | null> {
+    const row = await findRow(createHash('sha256').update(token).digest('hex'));
+    if (row === null) return null;
+    const { expires_at, ...key } = row;
+    return { key: { kind: 'key', ...key }, expiresAt: expires_at?.getTime() ?? Number.POSITIVE_INFINITY };
+  }
+
+  const keys = shortCache(findKey, { max: MAX_CACHED, isCached: (known) => known !== null });
+
+  const unexpired = (known: KnownKey | null): ApiKey | null =>
+    known && known.expiresAt > clock.now() ? known.key : null;
+
+  return (token) => {
+    const known = keys.find(token);
+    return known instanceof Promise ? known.then(unexpired) : unexpired(known);
+  };
+}

@@ -1,7 +1,8 @@
 import { type DatabasePool, sql } from 'slonik';
 import { NIL } from 'uuid';
 import { z } from 'zod';
-import type { UnsweptReveal } from '../../domain/billing/audit-missing.ts';
+import type { UnsweptReveal } from '../../domain/billing/audit-reveals.ts';
+import { withAllFields } from '../../domain/lookup/result.ts';
 import { type RevealResult, revealFacts } from '../../domain/reveals/events.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
 import { findUnexpired } from '../unexpired.ts';
@@ -22,7 +23,10 @@ const readReveal = async (db: DatabasePool, partnerId: string, revealId: string)
   if (row === null) return null;
   const { completed_at, billable, result, ...facts } = row;
   const isComplete = completed_at !== null && billable !== null && result !== null;
-  return { ...facts, completed: isComplete ? { completed_at, billable, result } : null };
+  return {
+    ...facts,
+    completed: isComplete ? { completed_at, billable, result: withAllFields(result) } : null,
+  };
 };
 
 const readExpiredAt = (db: DatabasePool, partnerId: string, revealId: string): Promise<string | null> =>
@@ -56,7 +60,7 @@ const revealOfSession = z.object({
 export type RevealOfSession = z.output<typeof revealOfSession>;
 
 /** A session may have been revealed any number of times, each with an Idempotency-Key of its own. */
-const MOST_OF_SESSION = 50;
+const MAX_REVEALS_OF_SESSION = 50;
 
 /** The first reveals of each of these sessions of the partner's, the oldest first. */
 export const listRevealsOf = (
@@ -70,7 +74,7 @@ export const listRevealsOf = (
     cross join lateral (
       select * from read.reveal o
       where o.session_id = s.session_id and o.partner_id = ${partnerId}
-      order by o.created_at, o.reveal_id limit ${MOST_OF_SESSION}) r
+      order by o.created_at, o.reveal_id limit ${MAX_REVEALS_OF_SESSION}) r
     order by r.created_at, r.reveal_id`);
 
 const unsweptReveal = z.object({
@@ -81,7 +85,7 @@ const unsweptReveal = z.object({
 });
 
 /** Read for an audit, which must not keep the process from its requests for long. */
-const PAGE = 1_000;
+const PAGE_ROWS = 1_000;
 
 /** Reads the ids of a partner's reveals that a sweep is deleting, or was when it was cut off. */
 export const readExpiringReveals = (db: DatabasePool, partnerId: string): Promise<readonly string[]> =>
@@ -98,11 +102,11 @@ export const readUnsweptReveals = async (
     const page = await db.any(sql.type(unsweptReveal)`
       select reveal_id, completed_at is null as pending, expires_at, last_position::text as cursor
       from read.reveal where partner_id = ${partnerId} and reveal_id > ${after}::uuid
-      order by reveal_id limit ${PAGE}`);
+      order by reveal_id limit ${PAGE_ROWS}`);
     for (const { cursor, ...row } of page) {
       rows.set(row.reveal_id, { ...row, last_position: BigInt(cursor) });
       after = row.reveal_id;
     }
-    if (page.length < PAGE) return rows;
+    if (page.length < PAGE_ROWS) return rows;
   }
 };

@@ -1,6 +1,13 @@
+import { LRUCache } from 'lru-cache';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { type SessionSecrets, sessionSecretsSchema } from '../../domain/sessions/events.ts';
+import { parsePublicAddress } from '../../domain/kernel/address.ts';
+import {
+  type CustomParameters,
+  type SessionSecrets,
+  sessionSecretsSchema,
+} from '../../domain/sessions/events.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
 import type { SessionBody } from '../../read-api/sessions/schemas.ts';
 import { findUnexpired } from '../unexpired.ts';
@@ -17,7 +24,7 @@ const sessionRow = z.object({
   /** bigint as text. */
   position: z.string(),
 });
-export type SessionRow = z.output<typeof sessionRow>;
+type SessionRow = z.output<typeof sessionRow>;
 
 const COLUMNS = sql.fragment`
   s.session_id, s.tracker_id, t.customer_reference, s.visitor_country, s.sealed, s.first_seen_at, s.last_seen_at,
@@ -25,7 +32,7 @@ const COLUMNS = sql.fragment`
 /** Left join: a session must not be missing because its tracker's row is, since the feed passes it only once. */
 const FROM = sql.fragment`from read.session s left join read.tracker t on t.tracker_id = s.tracker_id`;
 
-export interface FeedQuery {
+interface FeedQuery {
   readonly partnerId: string;
   /** Of this partner; null: all of them. */
   readonly trackerId: string | null;
@@ -128,3 +135,65 @@ export const openSecrets = async (
 };
 
 const dayOf = ({ first_seen_at }: Pick<SessionRow, 'first_seen_at'>): string => first_seen_at.slice(0, 10);
+
+interface RevealableSessionDeps {
+  readonly db: DatabasePool;
+  readonly dayKeys: DayKeys;
+  readonly clock: Clock;
+  /** Waits until the read models have all that the store has now, or a time limit is over. */
+  readonly caughtUp: () => Promise<boolean>;
+}
+
+/** One request asks for a session several times, and one session is often revealed several times. */
+const REMEMBERED_MS = 5_000;
+const SESSIONS = 5_000;
+
+/** A session whose sealed address and labels are open. */
+interface OpenedSession extends SessionSecrets {
+  readonly session_id: string;
+  readonly tracker_id: string;
+  readonly partner_id: string;
+  readonly expires_at: string;
+}
+
+/** What a reveal needs of its session. A session never changes in any of it, so that a table may say so. */
+export const createRevealableSessions = (deps: RevealableSessionDeps) => {
+  const known = new LRUCache<string, OpenedSession>({ max: SESSIONS, ttl: REMEMBERED_MS });
+
+  const open = async (
+    partner_id: string,
+    sessionId: string,
+  ): Promise<OpenedSession | 'session_not_found' | 'session_expired'> => {
+    const name = `${partner_id} ${sessionId}`;
+    const now = deps.clock.now();
+    const remembered = known.get(name);
+    if (remembered && now < Date.parse(remembered.expires_at)) return remembered;
+    const row = await findSession(deps, partner_id, sessionId, now);
+    if (typeof row === 'string') return row;
+    const { session_id, tracker_id, expires_at } = row;
+    const [secrets = null] = await openSecrets([row], deps.dayKeys);
+    // Its day has expired at this moment, or a clock that was ahead has destroyed the day's key.
+    if (secrets === null) return 'session_expired';
+    const found = { ...secrets, session_id, tracker_id, partner_id, expires_at };
+    known.set(name, found);
+    return found;
+  };
+
+  return {
+    find: async (partnerId: string, sessionId: string) => {
+      const found = await open(partnerId, sessionId);
+      if (typeof found === 'string') return found;
+      const { ip, custom: _, ...session } = found;
+      return { ...session, publicIp: parsePublicAddress(ip) };
+    },
+    /** The visitor's public address; null: it is not public, or the session has expired. */
+    addressOf: async (partnerId: string, sessionId: string): Promise<string | null> => {
+      const found = await open(partnerId, sessionId);
+      return typeof found === 'string' ? null : parsePublicAddress(found.ip);
+    },
+    customOf: async (partnerId: string, sessionId: string): Promise<CustomParameters> => {
+      const found = await open(partnerId, sessionId);
+      return typeof found === 'string' ? {} : found.custom;
+    },
+  };
+};

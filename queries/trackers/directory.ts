@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
+import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/trackers.ts';
 import { BackendTimeout } from '../../http/errors/failures.ts';
 import { rowLoader, shortCache } from '../../platform/loaders.ts';
 

@@ -1,9 +1,11 @@
-import type { SavedResult } from '../../domain/lookup/result.ts';
-import { isStale } from '../../domain/lookup/result.ts';
+import { isStale, type SavedResult } from '../../domain/lookup/result.ts';
 import type { Outcome } from '../../domain/usage/events.ts';
-import type { ApiRequest, Reply } from '../../http/contract/route.ts';
-import { POLL_SECONDS } from '../polling.ts';
-import type { RefreshError, RefreshStatus } from './schemas.ts';
+import { parametersOf } from '../../http/contract/parameters.ts';
+import type { ApiRequest, KeyRequest, KeyRoute, Reply } from '../../http/contract/route.ts';
+import type { ShownCompany } from '../../http/contract/schemas/company.ts';
+import type { CluesOf, CompanySignals } from '../../http/contract/schemas/company-signals.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
+import { POLL_SECONDS, type RefreshError, type RefreshStatus } from './schemas.ts';
 
 /** An answer to a lookup, with what it counts as in usage. */
 export interface LookupReply extends Reply {
@@ -62,7 +64,7 @@ export const lookupReply = (
   served: true,
 });
 
-export interface PendingLookup {
+interface PendingLookup {
   readonly lookupIp: string;
   readonly submittedAt: string;
   /** Attempts that failed so far. */
@@ -100,9 +102,89 @@ export const pendingReply = (request: ApiRequest, ip: string, pending: PendingLo
 };
 
 /** What an answer to a lookup counts as (contract, Lookup 9). */
-export const outcomeOf = (answer: Reply | LookupReply): { outcome: Outcome; served: boolean } => {
+const outcomeOf = (answer: Reply | LookupReply): { outcome: Outcome; served: boolean } => {
   if ('outcome' in answer) return answer;
   if (answer.status === 429) return { outcome: 'rate_limited', served: false };
   const invalid = answer.status === 400 || answer.status === 413 || answer.status === 415;
   return { outcome: invalid ? 'invalid_request' : 'error', served: false };
+};
+
+/** Statuses of answers that carry clues (contract, Company signals). */
+const CARRYING: ReadonlySet<number> = new Set([200, 202, 404, 503]);
+
+/**
+ * Adds clues to the answer of an enabled key. They are read while it is being counted.
+ * @param counted the answer once it is counted, or the refusal that replaces it
+ */
+const withClues = async (
+  request: KeyRequest,
+  answer: Reply,
+  counted: Promise<Reply>,
+  cluesOf: CluesOf,
+): Promise<Reply> => {
+  const ask = (): Promise<CompanySignals> =>
+    cluesOf(request.caller.partner_id, addressOf(request), companyIn(answer));
+  const asked = CARRYING.has(answer.status) ? ask() : null;
+  const final = await counted;
+  if (!CARRYING.has(final.status) || typeof final.body !== 'string') return final;
+  const signals = await (asked ?? ask());
+  return { ...final, body: `${final.body.slice(0, -1)},"company_signals":${JSON.stringify(signals)}}` };
+};
+
+/** What the caller asked about, in the body of a POST or the query of a GET. */
+const addressOf = ({ body, query }: ApiRequest): string | null => {
+  if (body === undefined) return parametersOf(query).get('ip');
+  const { ip } = (body ?? {}) as { ip?: unknown };
+  return typeof ip === 'string' ? ip : null;
+};
+
+/** The company of a lookup that found one. Its answer is text by now, which is read again rather than kept twice. */
+const companyIn = ({ status, body }: Reply): ShownCompany | null => {
+  if (status !== 200 || typeof body !== 'string') return null;
+  const { company_found, company } = JSON.parse(body) as {
+    company_found: boolean;
+    company: ShownCompany | null;
+  };
+  return company_found ? company : null;
+};
+
+export type CountLookup = (lookup: {
+  readonly keyId: string;
+  readonly outcome: Outcome;
+  readonly served: boolean;
+  readonly durationMs: number;
+}) => Promise<void>;
+
+/**
+ * Counts every answer to an authenticated lookup durably before it is sent (contract, Lookup 9), and waits for
+ * `ready`; gives those of enabled keys their clues.
+ */
+export const countBeforeSend = (
+  count: CountLookup,
+  cluesOf: CluesOf,
+): NonNullable<KeyRoute['beforeSend']> => {
+  const counted = counting(count);
+  return (request, answer) =>
+    request.caller.company_signals
+      ? withClues(request, answer, counted(request, answer), cluesOf)
+      : counted(request, answer);
+};
+
+const counting =
+  (count: CountLookup) =>
+  async (request: KeyRequest, answer: Reply): Promise<Reply> => {
+    const durationMs = performance.now() - request.startedAt;
+    try {
+      const counted = count({ keyId: request.caller.key_id, ...pick(answer), durationMs });
+      if ('ready' in answer) await Promise.all([counted, answer.ready]);
+      else await counted;
+      return answer;
+    } catch {
+      return refusal(request, 'usage_unavailable');
+    }
+  };
+
+const pick = (answer: Reply) => {
+  const { outcome, served } = outcomeOf(answer);
+  return { outcome, served };
 };

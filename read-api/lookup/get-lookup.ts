@@ -1,14 +1,17 @@
+import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { type PublicAddress, parsePublicAddress } from '../../domain/kernel/address.ts';
+import { HOUR } from '../../domain/kernel/time.ts';
 import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
 import { parametersOf } from '../../http/contract/parameters.ts';
-import type { KeyRequest, KeyRoute, Reply } from '../../http/contract/route.ts';
+import type { ApiRequest, KeyRequest, KeyRoute, Reply } from '../../http/contract/route.ts';
 import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { BackendTimeout } from '../../http/errors/failures.ts';
 import { type LookupView, readLookup } from '../../queries/lookup/lookups.ts';
-import { POLL_SECONDS } from '../polling.ts';
 import {
+  type CountLookup,
+  countBeforeSend,
   lookupFragment,
   lookupReply,
   NOT_NEEDED,
@@ -16,12 +19,89 @@ import {
   REFRESH_PENDING,
   type Refresh,
 } from './answer.ts';
-import type { AnswerCache } from './answer-cache.ts';
-import { type CountLookup, countBeforeSend } from './counting.ts';
-import type { InFlight } from './in-flight.ts';
-import { getLookupOperation } from './operations.ts';
+import { getLookupOperation, POLL_SECONDS } from './schemas.ts';
 
-export interface GetLookupDeps {
+/** The distinct addresses being looked up in this process (decisions, Lookup: `lookup_capacity`). */
+interface InFlight {
+  /** Returns null where the ceiling is reached; otherwise what to call when the lookup has ended. */
+  enter(ip: string): (() => void) | null;
+}
+
+/** Creates the count of addresses that are looked up. */
+export function createInFlight(ceiling: number): InFlight {
+  const running = new Map<string, number>();
+  return {
+    enter: (ip) => {
+      const count = running.get(ip) ?? 0;
+      if (count === 0 && running.size >= ceiling) return null;
+      running.set(ip, count + 1);
+      return () => {
+        const left = (running.get(ip) ?? 1) - 1;
+        if (left === 0) running.delete(ip);
+        else running.set(ip, left);
+      };
+    },
+  };
+}
+
+/**
+ * Fresh results that need no more work: what no command can change until `fresh_until`, with nothing of a
+ * partner's own in it (architecture, rule 12). By the caller's spelling, so that a hit parses nothing.
+ */
+interface AnswerCache {
+  answer(request: ApiRequest, ip: string): Reply | null;
+  /** To be called with each saved result that is shown. */
+  keep(ip: string, saved: SavedResult, at: number): void;
+}
+
+interface AnswerCacheDeps {
+  /** Called for each answer that is given from memory. */
+  readonly note: (ip: string) => void;
+  /** Returns the names of the providers that are asked now: the same array while they do not change. */
+  readonly configured: () => readonly string[];
+}
+
+const CACHED = 10_000;
+/** A caller may ask for one large result in thousands of spellings, each of which is an entry. */
+const CACHED_CHARACTERS = 64 * 1_048_576;
+/** The times of a saved result are cut to days one day; an answer kept for longer would still show them in full. */
+const CACHED_MS = HOUR;
+
+export const createAnswerCache = ({ note, configured }: AnswerCacheDeps): AnswerCache => {
+  let providers = configured();
+  const entries = new LRUCache<
+    string,
+    { address: string; fragment: string; until: number; matchType: SavedResult['match_type'] }
+  >({ max: CACHED, maxSize: CACHED_CHARACTERS, sizeCalculation: ({ fragment }) => fragment.length });
+  /** Another provider makes results incomplete that were complete. */
+  const forgetIfChanged = (): void => {
+    const now = configured();
+    if (now === providers) return;
+    providers = now;
+    entries.clear();
+  };
+  return {
+    answer: (request, ip) => {
+      forgetIfChanged();
+      const entry = entries.get(ip);
+      if (!entry || entry.until <= request.receivedAt) return null;
+      note(entry.address);
+      return lookupReply(request, ip, entry.fragment, entry.matchType, NOT_NEEDED);
+    },
+    keep: (ip, saved, at) => {
+      note(saved.ip);
+      if (isIncomplete(saved, configured()) || isStale(saved, at)) return;
+      entries.set(ip, {
+        address: saved.ip,
+        fragment: lookupFragment(saved, NOT_NEEDED, at),
+        until: Math.min(Date.parse(saved.fresh_until), at + CACHED_MS),
+        matchType: saved.match_type,
+      });
+    },
+  };
+};
+
+interface GetLookupDeps {
   readonly pool: pg.Pool;
   readonly count: CountLookup;
   readonly cluesOf: CluesOf;

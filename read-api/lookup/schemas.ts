@@ -1,15 +1,19 @@
 import { z } from 'zod';
-import 'zod-openapi';
+import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import { matchTypeSchema } from '../../domain/lookup/result.ts';
+import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from '../../http/contract/responses.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import { company, network } from '../../http/contract/schemas/company.ts';
 import { companySignals } from '../../http/contract/schemas/company-signals.ts';
+
+/** The suggested least delay between polls, seconds. */
+export const POLL_SECONDS = 15;
 
 const matchType = z
   .enum(matchTypeSchema.options)
   .meta({ id: 'MatchType', description: 'unclassified is no proof that the address is not a business.' });
 
-export const refreshStatus = z.enum(['not_needed', 'not_requested', 'pending', 'deferred']).meta({
+const refreshStatus = z.enum(['not_needed', 'not_requested', 'pending', 'deferred']).meta({
   id: 'RefreshStatus',
   description:
     'not_requested: this GET started no work; deferred: `refresh_error` says why, POST again later.',
@@ -25,7 +29,7 @@ const refreshErrors = [
 ] as const;
 
 /** Why a refresh is deferred; null otherwise. */
-export const refreshError = z
+const refreshError = z
   .enum(refreshErrors)
   .nullable()
   .meta({ id: 'RefreshError', description: 'The reason for a deferred refresh.' });
@@ -51,7 +55,7 @@ export const savedResultFields = {
     .meta({ description: 'For ISP and unclassified too; null only when every field is unavailable.' }),
 };
 
-export const lookupBody = z
+const lookupBody = z
   .object({
     ip: z.string().meta({ description: 'As submitted.' }),
     matched_ip: z.string().meta({ description: 'The address that matched, in canonical form.' }),
@@ -61,9 +65,9 @@ export const lookupBody = z
     company_signals: companySignals.optional(),
   })
   .meta({ id: 'Lookup', description: 'A saved result.' });
-export type LookupBody = z.output<typeof lookupBody>;
+type LookupBody = z.output<typeof lookupBody>;
 
-export const pendingBody = z
+const pendingBody = z
   .object({
     ip: z.string().meta({ description: 'As submitted.' }),
     lookup_ip: z.string().meta({ description: 'In canonical form, as used for the enrichment.' }),
@@ -83,13 +87,138 @@ export const pendingBody = z
     company_signals: companySignals.optional(),
   })
   .meta({ id: 'Pending', description: 'Unfinished enrichment; never a negative match.' });
-export type PendingBody = z.output<typeof pendingBody>;
+type PendingBody = z.output<typeof pendingBody>;
 
 /** The `ip` of a query or a body, as far as a schema can say; `invalid_ip` is the domain's to decide. */
-export const lookupIp = z
+const lookupIp = z
   .string()
   .max(45)
   .meta({ description: 'One public IPv4 or global-unicast IPv6 address.', example: '8.8.8.8' });
 
 /** The request body. */
-export const lookupRequest = z.strictObject({ ip: lookupIp }).meta({ id: 'LookupRequest' });
+const lookupRequest = z.strictObject({ ip: lookupIp }).meta({ id: 'LookupRequest' });
+
+const found: LookupBody = {
+  ip: '8.8.8.8',
+  matched_ip: '8.8.8.8',
+  status: 'complete',
+  match_type: 'company',
+  company_found: true,
+  enriched_at: '2026-03-14T09:26:53.589Z',
+  stale: false,
+  fresh_until: '2026-04-13T09:26:53.589Z',
+  refresh_status: 'not_needed',
+  refresh_error: null,
+  network: {
+    connection_type: 'hosting',
+    audience_type: 'business',
+    audience_group: null,
+    detail_level: 'organization',
+    is_isp: false,
+  },
+  company: {
+    name: 'Google LLC',
+    website: 'https://www.google.com',
+    brand_name: 'Google',
+    linkedin_url: null,
+    industry: 'Technology',
+    industry_subcategory: null,
+    employees: '10001+',
+    revenue_band: null,
+    annual_revenue: null,
+    naics_code: null,
+    sic_code: null,
+    city: 'Mountain View',
+    region: 'California',
+    postal_code: '94043',
+    country_code: 'US',
+    country_name: 'United States',
+  },
+  request_id: '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11',
+};
+
+const pending: PendingBody = {
+  ip: '2001:4860:4860:0:0:0:0:8888',
+  lookup_ip: '2001:4860:4860::8888',
+  status: 'pending',
+  company_found: null,
+  company: null,
+  submitted_at: '2026-03-14T09:26:53.589Z',
+  attempts: 0,
+  next_retry_at: null,
+  last_error: null,
+  status_url: '/v1/lookup?ip=2001%3A4860%3A4860%3A%3A8888',
+  poll_after_seconds: 15,
+  request_id: '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11',
+};
+
+const answers = {
+  '200': jsonResponse(
+    'A saved result. It may be kept for 60 seconds if no refresh is needed.',
+    lookupBody,
+    { found },
+    {
+      always: ['Cache-Control'],
+      optional: ['Retry-After'],
+    },
+  ),
+  '202': jsonResponse(
+    'Unfinished enrichment; poll `status_url`.',
+    pendingBody,
+    { pending },
+    {
+      always: ['Location', 'Retry-After', 'Cache-Control'],
+    },
+  ),
+};
+
+/** Both methods give these. `uri_too_long` is special to lookup and usage. */
+const sharedCodes = [
+  'invalid_ip',
+  'invalid_query',
+  ...keyedCodes,
+  'uri_too_long',
+  'lookup_capacity',
+  'submission_unconfirmed',
+  'lookup_reconciliation_required',
+  'usage_unavailable',
+] as const;
+
+/** POST /v1/lookup */
+export const postLookupOperation: ZodOpenApiOperationObject = {
+  operationId: 'requestLookup',
+  tags: ['Lookup'],
+  summary: 'Look up an IP and request enrichment on a miss',
+  description:
+    'Answers 200 with what is saved, and requests a refresh of it when it is stale or incomplete; else ' +
+    'submits the IP and answers 202. Repeating it is safe and creates no second enrichment. A time-out or a ' +
+    '503 does not prove that the submission failed: repeat the same POST.',
+  requestBody: {
+    required: true,
+    content: {
+      'application/json': { schema: lookupRequest, examples: { ipv4: { value: { ip: '8.8.8.8' } } } },
+    },
+  },
+  responses: {
+    ...answers,
+    ...refusalResponses([
+      ...sharedCodes,
+      ...bodyCodes,
+      'pending_limit',
+      'enrichment_limit',
+      'enrichment_capacity',
+    ]),
+  },
+};
+
+/** GET /v1/lookup */
+export const getLookupOperation: ZodOpenApiOperationObject = {
+  operationId: 'readLookup',
+  tags: ['Lookup'],
+  summary: 'Read a saved result or poll a submitted IP',
+  description:
+    'Never starts enrichment or a refresh. 404 `not_requested` means that nothing is saved or submitted, not ' +
+    'that there is no company. While polling, wait at least `Retry-After` seconds.',
+  requestParams: { query: z.object({ ip: lookupIp }) },
+  responses: { ...answers, ...refusalResponses([...sharedCodes, 'not_requested']) },
+};

@@ -10,8 +10,7 @@ import {
 } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { findReveal } from '../../queries/reveals/reveals.ts';
-import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from './answer.ts';
-import { getRevealOperation } from './operations.ts';
+import { countedReceipt, getRevealOperation, type ReceiptDeps, refusingUnknownOutcome } from './schemas.ts';
 
 export interface GetRevealDeps extends ReceiptDeps {
   readonly db: DatabasePool;

@@ -3,12 +3,12 @@ import { asUuid, parametersOf, uuidParam } from '../../http/contract/parameters.
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { DayKeys } from '../../platform/day-keys.ts';
-import { findSession, readFeed, toSessionBodies } from '../../queries/sessions/sessions.ts';
+import { findSession, readFeed, readRecent, toSessionBodies } from '../../queries/sessions/sessions.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import type { Cursors } from '../cursor.ts';
-import { listSessionsOperation, previewSessionOperation } from './schemas.ts';
+import { listSessionsOperation, previewSessionOperation, type SessionBody } from './schemas.ts';
 
-export interface SessionRouteDeps {
+interface SessionRouteDeps {
   readonly db: DatabasePool;
   readonly dayKeys: DayKeys;
   readonly cursors: Cursors;
@@ -19,8 +19,8 @@ export interface SessionRouteDeps {
   readonly countCall: (request: PartnerRequest, trackerId: string) => Promise<void>;
 }
 
-const MOST = 100;
-const USUAL = 50;
+const MAX_SESSIONS = 100;
+const DEFAULT_SESSIONS = 50;
 
 const common = { method: 'GET', access: 'partner', body: 'none', bodyLimit: 0 } as const;
 
@@ -85,11 +85,11 @@ interface FeedParameters {
 /** null: a parameter that there is not, or one of them twice, or a limit out of range. */
 const parseQuery = (query: string): FeedParameters | null => {
   const entries = [...parametersOf(query)];
-  const { limit = String(USUAL), tracker_id, cursor, ...others } = Object.fromEntries(entries);
+  const { limit = String(DEFAULT_SESSIONS), tracker_id, cursor, ...others } = Object.fromEntries(entries);
   if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
     return null;
   }
-  if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > MOST) return null;
+  if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > MAX_SESSIONS) return null;
   return { limit: Number(limit), tracker_id, cursor };
 };
 
@@ -104,4 +104,37 @@ const preview = async (deps: SessionRouteDeps, request: PartnerRequest): Promise
   if (body === undefined) return refusal(request, 'session_expired');
   await deps.countCall(request, row.tracker_id);
   return { status: 200, body: JSON.stringify({ ...body, request_id: request.id }) };
+};
+
+interface RecentDeps {
+  readonly db: DatabasePool;
+  readonly dayKeys: DayKeys;
+  readonly cursors: Cursors;
+}
+
+interface RecentQuery {
+  readonly partnerId: string;
+  readonly trackerId: string | null;
+  /** The `older` of an earlier page of the same list; null: the first page. */
+  readonly before: string | null;
+  readonly now: number;
+}
+
+const PAGE = 50;
+
+/** Returns a page of a partner's sessions, newest first; null if the cursor is of another list. */
+export const recentSessions = async (
+  { db, dayKeys, cursors }: RecentDeps,
+  { partnerId, trackerId, before, now }: RecentQuery,
+): Promise<{ readonly sessions: readonly SessionBody[]; readonly older: string | null } | null> => {
+  const list = `recent sessions ${partnerId}`;
+  const cursor = before === null ? null : await cursors.open(before, list);
+  if (cursor === null && before !== null) return null;
+  const found = await readRecent(db, { partnerId, trackerId, before: cursor, limit: PAGE + 1, now });
+  const page = found.slice(0, PAGE);
+  const last = page.at(-1);
+  return {
+    sessions: await toSessionBodies(page, dayKeys),
+    older: found.length > PAGE && last ? await cursors.seal(BigInt(last.position), list) : null,
+  };
 };

@@ -3,8 +3,7 @@ import { NIL } from 'uuid';
 import { z } from 'zod';
 import type { PartnerRoute } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { trackerFields } from './answer.ts';
-import { listTrackersOperation } from './schemas.ts';
+import { listTrackersOperation, trackerFields } from './schemas.ts';
 
 const trackerRow = z.object({
   tracker_id: z.string(),

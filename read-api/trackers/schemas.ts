@@ -1,6 +1,6 @@
-import 'zod-openapi';
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
+import type { Tracker } from '../../domain/trackers/trackers.ts';
 import {
   bodyCodes,
   emptyBody,
@@ -10,8 +10,13 @@ import {
   refusalResponses,
   responseHeaders,
 } from '../../http/contract/responses.ts';
+import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import { rangeQuery } from '../utc-range.ts';
+
+/** The tag to install. The id is a UUID and the origin was checked at the start: nothing needs escaping. */
+export const snippetOf = (publicUrl: string, trackerId: string): string =>
+  `<script async src="${publicUrl}/tracking/a.js?tracker_id=${trackerId}" data-custom='{}'></script>`;
 
 const name = z.string().meta({ description: '1 to 200 characters after trimming.', example: 'Main website' });
 const origins = z.array(z.string()).meta({
@@ -25,7 +30,7 @@ const customerReference = z
   .nullable()
   .meta({ description: 'A reference of your own, 1 to 200 characters.', example: 'customer-42' });
 
-export const trackerBody = z
+const trackerBody = z
   .object({
     id: z.uuid().meta({ description: 'Public; it is no key.' }),
     name,
@@ -39,16 +44,16 @@ export const trackerBody = z
   .meta({ id: 'Tracker', description: 'A pixel for one customer website.' });
 export type TrackerBody = z.output<typeof trackerBody>;
 
-export const trackerCreate = z
+const trackerCreate = z
   .strictObject({ name, origins, customer_reference: customerReference.optional() })
   .meta({ id: 'TrackerCreate' });
 
 /** Disabled ones included, deleted ones left out. */
-export const trackerList = z
+const trackerList = z
   .object({ trackers: z.array(trackerBody), request_id: requestId })
   .meta({ id: 'TrackerList' });
 
-export const trackerDeleted = z
+const trackerDeleted = z
   .object({ id: z.uuid(), deleted: z.literal(true), deleted_at: timestamp, request_id: requestId })
   .meta({ id: 'TrackerDeleted' });
 
@@ -65,7 +70,7 @@ const trackerCounts = {
   billable_reveals: count.meta({ description: 'Reveals with a unit, by the time they completed.' }),
 };
 
-export const trackerUsageBody = z
+const trackerUsageBody = z
   .object({
     tracker_id: z.uuid(),
     from: timestamp.meta({ description: 'Inclusive.' }),
@@ -270,3 +275,24 @@ export const pixelOperation: ZodOpenApiOperationObject = {
     ]),
   },
 };
+
+/** A tracker as the API shows it. */
+export const trackerFields = (tracker: Tracker, publicUrl: string): Omit<TrackerBody, 'request_id'> => ({
+  id: tracker.tracker_id,
+  name: tracker.name,
+  origins: [...tracker.origins],
+  customer_reference: tracker.customer_reference,
+  created_at: tracker.created_at,
+  disabled_at: tracker.disabled_at,
+  snippet: snippetOf(publicUrl, tracker.tracker_id),
+});
+
+export const trackerAnswer = (
+  request: ApiRequest,
+  status: 200 | 201,
+  tracker: Tracker,
+  publicUrl: string,
+): Reply => ({
+  status,
+  body: JSON.stringify({ ...trackerFields(tracker, publicUrl), request_id: request.id }),
+});

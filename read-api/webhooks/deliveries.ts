@@ -1,8 +1,7 @@
 import { parametersOf, uuidParam } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { findEndpoint } from '../../queries/webhooks/endpoints.ts';
-import type { BodyOf } from '../../queries/webhooks/payloads.ts';
+import type { BodyOf } from '../../queries/webhooks/webhooks.ts';
 import type { Cursors } from '../cursor.ts';
 import { deliveryAnswer, deliveryFields, WEBHOOK_ROUTE } from './answer.ts';
 import { type DeliveryReads, type FoundDelivery, findDelivery, listDeliveries } from './delivery-queries.ts';
@@ -12,6 +11,7 @@ import {
   getDeliveryOperation,
   listDeliveriesOperation,
 } from './delivery-schemas.ts';
+import { findEndpoint } from './endpoints.ts';
 
 export interface DeliveryReadDeps extends DeliveryReads {
   readonly cursors: Cursors;

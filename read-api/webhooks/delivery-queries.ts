@@ -12,7 +12,7 @@ import { BackendTimeout } from '../../http/errors/failures.ts';
 import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
 import { type DeliveryTotals, NO_DELIVERIES } from './endpoint-schemas.ts';
 
-const MOST_NOT_SWEPT = 5_000;
+const MAX_UNSWEPT_DELIVERIES = 5_000;
 
 /**
  * The deliveries that have expired and that the sweep of each minute has not marked yet, as a table `webhook_delivery`: the first
@@ -23,7 +23,7 @@ const MOST_NOT_SWEPT = 5_000;
 export const notSwept = (at: string) => sql.fragment`
   (select * from read.webhook_delivery
    where state <> 'expired' and payload_expires_at <= ${at}::timestamptz
-   order by payload_expires_at, delivery_id limit ${MOST_NOT_SWEPT}) webhook_delivery`;
+   order by payload_expires_at, delivery_id limit ${MAX_UNSWEPT_DELIVERIES}) webhook_delivery`;
 
 const deliveryRow = z.object({
   delivery_id: z.string(),
@@ -178,7 +178,7 @@ export const countDeliveries = async (
 const dueRow = z.object({ due: z.number(), oldest_due_at: z.string().nullable() });
 
 /** Counted per endpoint at most, so that a backlog of millions is not read. */
-const MOST_COUNTED = 10_000;
+const MAX_DELIVERIES_COUNTED = 10_000;
 
 /**
  * Counts a partner's due deliveries, without endpoints that are paused or whose breaker is open; at most 10,000 of each
@@ -197,6 +197,6 @@ export const countDue = (
       from (select next_attempt_at from read.webhook_delivery
             where webhook_id = h.webhook_id and state = 'pending' and next_attempt_at <= ${isoTime(now)}::timestamptz
               and payload_expires_at > ${isoTime(now)}::timestamptz
-            order by next_attempt_at limit ${MOST_COUNTED}) d) n
+            order by next_attempt_at limit ${MAX_DELIVERIES_COUNTED}) d) n
     where h.partner_id = ${partnerId} and h.pending > 0 and h.paused_at is null and h.deleted_at is null
       and h.failures_in_row < ${BREAKER_OPENS_AFTER}`);

@@ -1,16 +1,11 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { aheadAfter } from '../../domain/kernel/ahead.ts';
-import { MINUTE } from '../../domain/kernel/time.ts';
+import { aheadAfter, MINUTE } from '../../domain/kernel/time.ts';
+import { subscribableSchema, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import {
-  type EndpointReads,
-  type EndpointRow,
-  findEndpoint,
-  listEndpoints,
-} from '../../queries/webhooks/endpoints.ts';
+import { BackendTimeout } from '../../http/errors/failures.ts';
 import { type TotalsOf, WEBHOOK_ROUTE, webhookFields } from './answer.ts';
 import {
   getWebhookOperation,
@@ -20,8 +15,61 @@ import {
   type WebhookWorker,
 } from './endpoint-schemas.ts';
 
+const endpointRow = z.object({
+  webhook_id: z.string(),
+  name: z.string(),
+  url: z.string(),
+  events: z.array(subscribableSchema),
+  tracker_id: z.string().nullable(),
+  enabled: z.boolean(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  deleted_at: z.string().nullable(),
+  secret_rotation_until: z.string().nullable(),
+});
+type EndpointRow = z.output<typeof endpointRow>;
+
+const columns = sql.fragment`
+  webhook_id, name, url, events, tracker_id, enabled, created_at, updated_at, deleted_at, secret_rotation_until`;
+
+/** A partner's endpoints, paused ones included, deleted ones left out. */
+const listEndpoints = (db: DatabasePool, partnerId: string): Promise<readonly EndpointRow[]> =>
+  db.any(sql.type(endpointRow)`
+    select ${columns} from read.webhook_endpoint
+    where partner_id = ${partnerId} and deleted_at is null
+    order by created_at, webhook_id`);
+
+interface EndpointReads {
+  readonly db: DatabasePool;
+  /** Waits until the read models have all that the store has now; false after the time limit. */
+  readonly caughtUp: () => Promise<boolean>;
+}
+
+/**
+ * Finds one endpoint; a deleted one while its deliveries are shown. `now` in milliseconds.
+ * @throws BackendTimeout rather than call unknown what may be there
+ */
+export const findEndpoint = async (
+  { db, caughtUp }: EndpointReads,
+  partnerId: string,
+  webhookId: string,
+  now: number,
+): Promise<EndpointRow | null> => {
+  const read = () =>
+    db.maybeOne(sql.type(endpointRow)`
+      select ${columns} from read.webhook_endpoint
+      where webhook_id = ${webhookId} and partner_id = ${partnerId}`);
+  let row = await read();
+  if (row === null) {
+    if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
+    row = await read();
+  }
+  const isForgotten = row?.deleted_at && now >= Date.parse(row.deleted_at) + WEBHOOK_HISTORY_MS;
+  return isForgotten ? null : row;
+};
+
 /** A partner's deliveries whose next attempt is due. `now` in milliseconds. */
-export type QueueState = (
+type QueueState = (
   partnerId: string,
   now: number,
 ) => Promise<{ readonly due: number; readonly oldest_due_at: string | null }>;
@@ -51,7 +99,7 @@ export const workerHealth = async (
   return { status, last_seen_at, due, oldest_due_at };
 };
 
-export interface WebhookReadDeps extends EndpointReads {
+interface WebhookReadDeps extends EndpointReads {
   readonly limits: WebhookLimits;
   readonly totalsOf: TotalsOf;
   readonly queueState: QueueState;

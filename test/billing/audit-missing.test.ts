@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { Entry } from '../../domain/billing/audit-chain.ts';
-import { checkMissing, type UnsweptReveal, withoutDeleted } from '../../domain/billing/audit-missing.ts';
-import { checkReceipts, type Receipt } from '../../domain/billing/audit-receipts.ts';
+import type { Entry } from '../../domain/billing/audit-ledger.ts';
+import {
+  checkMissing,
+  checkReceipts,
+  type Receipt,
+  type UnsweptReveal,
+  withoutDeleted,
+} from '../../domain/billing/audit-reveals.ts';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
 import { ANNA } from '../lookup/lookup-events.ts';
 

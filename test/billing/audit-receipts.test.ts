@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { gatherReceipts } from '../../domain/billing/audit-receipts.ts';
+import { gatherReceipts } from '../../domain/billing/audit-reveals.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
 
 it('an audit holds what it compares of a receipt, and not the result', () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Difference } from '../../domain/billing/audit-chain.ts';
+import type { Difference } from '../../domain/billing/audit-ledger.ts';
 import type { EventStore, NewEvent } from '../../event-store/port.ts';
 import {
   createBillingFixture,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createChainCheck } from '../../domain/billing/audit-chain.ts';
+import { createChainCheck } from '../../domain/billing/audit-ledger.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { BILLING, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';

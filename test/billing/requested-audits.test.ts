@@ -130,22 +130,6 @@ it('a ledger that would not fit into memory is not audited', async () => {
   expect(await audits.audit(partner_id)).toBe('begun');
 });
 
-it('pending reveals count for the size of a ledger, whatever they wait for', async () => {
-  const { partner_id } = await api.key();
-  const audits = createRequestedAudits(api.runtime, 2);
-  closing.push(audits.close);
-  const wait = (asked: boolean, ready: boolean) =>
-    api.sql.query(
-      `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, ready, expires_at)
-       values (gen_random_uuid(), gen_random_uuid(), $1, 'digest', $2, $3, $4)`,
-      [partner_id, asked, ready, new Date(clock.now() + MINUTE)],
-    );
-  await wait(false, false);
-  await wait(true, false);
-  await wait(false, true);
-  expect(await audits.audit(partner_id)).toBe('too-large');
-});
-
 it('an audit fails when the store has more reveals of the partner than may be held, such as expired ones', async () => {
   const { partner_id } = await api.key();
   const audits = createRequestedAudits(api.runtime, 2);

@@ -5,7 +5,7 @@ import { forgetWhatExpired, sweepToEnd } from '../../bin/retention.ts';
 import { DAY, HOUR, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { auditBilling } from '../../processors/billing/audit.ts';
-import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
+import { closeTrackerDays } from '../../processors/usage/close-usage-streams.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';

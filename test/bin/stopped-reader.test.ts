@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sweepToEnd } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
-import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
+import { closeTrackerDays } from '../../processors/usage/close-usage-streams.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
 import { collect, makeTracker } from '../support/tracking.ts';

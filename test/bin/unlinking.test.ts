@@ -5,7 +5,7 @@ import { snapshotOldEnrichments, sweepToEnd } from '../../bin/retention.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { auditBilling } from '../../processors/billing/audit.ts';
 import { sweepClaims } from '../../processors/claims.ts';
-import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
+import { closeTrackerDays } from '../../processors/usage/close-usage-streams.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';

@@ -49,7 +49,7 @@ const open = (fateOf: () => Fate = () => STEADY) => {
   const own = batcher();
   const take = (id: number, bytes = 10, by = own) =>
     by
-      .submit(STREAM, { id, bytes }, context, (state) => state.size)
+      .submitCommand(STREAM, { id, bytes }, context, (state) => state.size)
       .then(
         (result) => (result.ok ? (result.value.changed ? 'taken' : 'there') : result.refusal),
         (error: unknown) => error,
@@ -90,7 +90,7 @@ it('a stream whose snapshot exceeds an append is not read again for that', async
     return store.readStream(...args);
   };
   const batcher = createBatcher(counting, countless);
-  const take = (id: number) => batcher.submit(STREAM, { id, bytes: 0 }, context, (state) => state);
+  const take = (id: number) => batcher.submitCommand(STREAM, { id, bytes: 0 }, context, (state) => state);
   await settled(Promise.all(Array.from({ length: 1_500 }, (_, id) => take(id))));
   const before = reads;
   const counted = await settled(take(1_500));
@@ -157,7 +157,7 @@ describe('a stream with concurrent writers', () => {
     const began = performance.now();
     let tookMs = 0;
     const answered = batcher
-      .submit(STREAM, { id: 1, bytes: 1 }, context, () => null)
+      .submitCommand(STREAM, { id: 1, bytes: 1 }, context, () => null)
       .catch((error: unknown) => {
         tookMs = performance.now() - began;
         return error;

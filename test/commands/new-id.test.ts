@@ -1,6 +1,6 @@
 import { version } from 'uuid';
 import { describe, expect, it } from 'vitest';
-import { newId } from '../../commands/new-id.ts';
+import { newId } from '../../commands/handle.ts';
 
 describe('a new id', () => {
   it('is unique and sorts after the ids of earlier milliseconds', async () => {

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { billReveals } from '../../commands/billing/bill-reveals.ts';
-import { createVisitCapture } from '../../commands/sessions/capture-visit.ts';
-import { closeTrackerDay } from '../../commands/usage/close-tracker-day.ts';
+import { createCaptureVisit } from '../../commands/sessions/capture-visit.ts';
+import { closeTrackerDay } from '../../commands/usage/close-usage.ts';
 import { queueDeliveries } from '../../commands/webhooks/queue-deliveries.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import { trackerDayStream } from '../../domain/usage/events.ts';
@@ -70,7 +70,7 @@ describe('an append that is refused because of an event that is not replicated y
       custom: {},
     };
     const capture = () =>
-      createVisitCapture(cluster.store, dayKeys, async () => ({
+      createCaptureVisit(cluster.store, dayKeys, async () => ({
         release: () => undefined,
         confirm: () => undefined,
       }))(visit, stack.context());

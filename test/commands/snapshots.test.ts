@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { createSlotsBatcher } from '../../commands/domains/aggregates.ts';
+import { createSlotsBatcher } from '../../commands/domains/manage-domains.ts';
 import { createKey, createPartner, newApiKey, revokeKey } from '../../commands/partners/manage-partner.ts';
 import { loadFromSnapshot } from '../../commands/snapshots.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
@@ -115,11 +115,11 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
     for (const domain_id of [...Array.from({ length: 550 }, () => randomUUID()), last]) {
       const of = { tracker_id, domain_id, at: stack.clock.now() };
       const take = { ...of, type: 'Take', partner_id: randomUUID(), hostname: 'visits.example' } as const;
-      await places.submit(stream, take, stack.context(), () => null);
-      await places.submit(stream, { ...of, type: 'Free' }, stack.context(), () => null);
+      await places.submitCommand(stream, take, stack.context(), () => null);
+      await places.submitCommand(stream, { ...of, type: 'Free' }, stack.context(), () => null);
     }
     const free = { type: 'Free', tracker_id, domain_id: last, at: stack.clock.now() } as const;
-    return (store) => createSlotsBatcher(store).submit(stream, free, stack.context(), () => null);
+    return (store) => createSlotsBatcher(store).submitCommand(stream, free, stack.context(), () => null);
   },
 };
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
+
+import type { Visit } from '../../dashboard/api.ts';
 import { type AccountDeps, accountPages } from '../../dashboard/pages/account.ts';
-import type { Visit } from '../../dashboard/visit.ts';
 
 /** The status of a password change, and the lengths of the passwords that were checked for weakness. */
 const changeTo = async (password: string, wait: number | null = null) => {

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
+
+import type { Visit } from '../../dashboard/api.ts';
 import { domainPages } from '../../dashboard/pages/domains.ts';
 import { sessionPages } from '../../dashboard/pages/sessions.ts';
-import type { Visit } from '../../dashboard/visit.ts';
 
 const ROWS = 100;
 

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createChainCheck } from '../../domain/billing/audit-chain.ts';
+import { createChainCheck } from '../../domain/billing/audit-ledger.ts';
 import type { BillingEvent } from '../../domain/billing/events.ts';
 import { digestOf, ledgerDecider } from '../../domain/billing/ledger.ts';
 import { ANNA, BERT } from '../lookup/lookup-events.ts';
@@ -29,7 +29,7 @@ describe('docs/auditing.md', () => {
 
   it('lists every difference that an audit can report', async () => {
     const source = await readFile(
-      fileURLToPath(new URL('../../domain/billing/audit-chain.ts', import.meta.url)),
+      fileURLToPath(new URL('../../domain/billing/audit-ledger.ts', import.meta.url)),
       'utf8',
     );
     const union = /type DifferenceKind =(.*?);/s.exec(source)?.[1] ?? '';

@@ -12,8 +12,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { deliveryErrorSchema } from '../../domain/webhooks/events.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { createSender } from '../../processors/webhooks/delivery/sender.ts';
-import { signatureHeaders } from '../../processors/webhooks/delivery/signature.ts';
+import { createSender, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
 import { reapProcess } from '../support/reaped.ts';
 
 const docs = (name: string) => fileURLToPath(new URL(`../../docs/${name}`, import.meta.url));

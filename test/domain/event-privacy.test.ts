@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventCatalogue } from '../../domain/event-catalogue.ts';
-import { eventPrivacy, metadataPrivacy } from '../../domain/event-privacy.ts';
-import { into, maskEvent, rulesOf } from '../../domain/mask-event.ts';
+import { eventPrivacy, into, maskEvent, metadataPrivacy, rulesOf } from '../../domain/event-privacy.ts';
 import type { EventMetadata } from '../../event-store/port.ts';
 
 interface Shape {

@@ -10,10 +10,12 @@ import type { KeyLimits } from '../../domain/partners/events.ts';
 import { type PartnerCommand, partnerDecider, snapshotPartner } from '../../domain/partners/partner.ts';
 import { type UserCommand, userDecider } from '../../domain/partners/user.ts';
 import { tabDecider, type Visit } from '../../domain/sessions/tab.ts';
-import { snapshotTrackers } from '../../domain/trackers/tracker-snapshots.ts';
-import { type TrackerCommand, trackersDecider } from '../../domain/trackers/trackers.ts';
-import { snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
-import { type EndpointCommand, endpointsDecider } from '../../domain/webhooks/endpoints.ts';
+import { snapshotTrackers, type TrackerCommand, trackersDecider } from '../../domain/trackers/trackers.ts';
+import {
+  type EndpointCommand,
+  endpointsDecider,
+  snapshotEndpoints,
+} from '../../domain/webhooks/endpoints.ts';
 import { MAX_APPEND_BYTES } from '../../event-store/port.ts';
 import { ANNA, AT, reservation } from '../lookup/lookup-events.ts';
 import { createCopyCounter } from '../support/copied-slots.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { checkCname } from '../../processors/domains/cname.ts';
+import { checkCname } from '../../processors/domains/check-domains.ts';
 import { type DnsAnswer, type DnsServer, startDnsServer } from '../support/dns-server.ts';
 
 const TARGET = 'doorplate.example';

@@ -1,16 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createNamesBatcher, createSlotsBatcher } from '../../commands/domains/aggregates.ts';
-import { createDomainCommands, type DomainCommands } from '../../commands/domains/manage-domains.ts';
+import {
+  createDomainCommands,
+  createNamesBatcher,
+  createSlotsBatcher,
+  type DomainCommands,
+} from '../../commands/domains/manage-domains.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import { domainStream } from '../../domain/domains/domain.ts';
 import { domainSlotsStream } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { type DomainCheckOptions, startDomainChecks } from '../../processors/domains/check-domains.ts';
+import {
+  type DomainCheckOptions,
+  hasToken,
+  startDomainChecks,
+} from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
-import { hasToken } from '../../processors/domains/proof.ts';
 import { domains } from '../../projections/domains/domains.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';
@@ -279,7 +286,7 @@ describe('an operation over two streams', () => {
     const command = { type: 'Take', tracker_id: tracker, partner_id: PARTNER, domain_id, hostname } as const;
     const at = stack.clock.now();
     const slots = createSlotsBatcher(stack.store);
-    await slots.submit(domainSlotsStream(tracker), { ...command, at }, stack.context(), () => null);
+    await slots.submitCommand(domainSlotsStream(tracker), { ...command, at }, stack.context(), () => null);
     return domain_id;
   };
   it('is completed when a slot was taken and the claim never followed', async () => {
@@ -313,7 +320,7 @@ describe('an operation over two streams', () => {
     const { domain_id } = await claim(tracker_id);
     const free = { type: 'Free', tracker_id, domain_id, at: stack.clock.now() } as const;
     const slots = createSlotsBatcher(stack.store);
-    await slots.submit(domainSlotsStream(tracker_id), free, stack.context(), () => null);
+    await slots.submitCommand(domainSlotsStream(tracker_id), free, stack.context(), () => null);
     await stack.caughtUp([domains]);
     expect(await stateOf()).not.toBeNull();
     keep();
@@ -348,7 +355,7 @@ describe('an operation over two streams', () => {
     const command = { type: 'Claim', domain_id: late, hostname: HOSTNAME } as const;
     const whose = { tracker_id, partner_id: PARTNER, proven: false, at: stack.clock.now() };
     const names = createNamesBatcher(store);
-    await names.submit(domainStream(HOSTNAME), { ...command, ...whose }, stack.context(), () => null);
+    await names.submitCommand(domainStream(HOSTNAME), { ...command, ...whose }, stack.context(), () => null);
     await eventually(
       'the late one is given up',
       () => typesOf(domainStream(HOSTNAME)),

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { domainFields, type ShownDomain } from '../../read-api/domains/answer.ts';
+import { domainFields, type ShownDomain } from '../../read-api/domains/schemas.ts';
 
 const claim: ShownDomain = {
   domain_id: 'd',

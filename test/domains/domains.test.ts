@@ -1,7 +1,12 @@
 import { describe, expect, it, test } from 'vitest';
-import { type DomainCommand, domainDecider, nextCheck, snapshotName } from '../../domain/domains/domain.ts';
+import {
+  type DomainCommand,
+  domainDecider,
+  isDomainName,
+  nextCheck,
+  snapshotName,
+} from '../../domain/domains/domain.ts';
 import type { DomainEvent, DomainSlotEvent } from '../../domain/domains/events.ts';
-import { isDomainName } from '../../domain/domains/hostname.ts';
 import { heldSlots, mayStand, slotsDecider } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { given } from '../domain/deciding.ts';

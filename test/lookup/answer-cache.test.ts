@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../domain/kernel/time.ts';
 import { companySchema } from '../../domain/lookup/result.ts';
 import type { ApiRequest } from '../../http/contract/route.ts';
-import { createAnswerCache } from '../../read-api/lookup/answer-cache.ts';
+import { createAnswerCache } from '../../read-api/lookup/get-lookup.ts';
 import { AT, IP, result } from './lookup-events.ts';
 
 const request = (receivedAt: number) => ({ id: 'a-request', receivedAt }) as ApiRequest;

@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
-import { loadEnrichment } from '../../commands/lookup/generations.ts';
+import {
+  createIntakeBatcher,
+  type LookupStreams,
+  loadEnrichment,
+} from '../../commands/lookup/enrichment-streams.ts';
 import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { type SubmitLookupDeps, submitLookup } from '../../commands/lookup/submit-lookup.ts';
-import { HOUR } from '../../domain/kernel/time.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { type EventStore, OutcomeUnknown } from '../../event-store/port.ts';
-import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
-import type { Provider } from '../../processors/lookup/provider.ts';
-import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
-import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
+import type { Provider } from '../../processors/lookup/providers/provider.ts';
+import { resubmitOrphaned, settleEndedWork } from '../../processors/lookup/settle-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { startProcessor } from '../support/leading.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -57,7 +57,6 @@ const attempts = (lookup: Provider['lookup'], atOnce = 4, store = stack.store) =
       attemptMs: 5_000,
       retryBaseMs: 15_000,
       random: () => 0.5,
-      passed: createConsumerProgress(stack.pool, { projections: [lookups.name], processors: [] }).passed,
     },
     atOnce,
   );
@@ -154,44 +153,6 @@ describe('the attempts at an enrichment', () => {
   });
 });
 
-describe('an address for which every attempt fails', () => {
-  it('costs each attempt as many events after ten days as after one', { timeout: 60_000 }, async () => {
-    const ip = '8.8.6.1';
-    const partners = [randomUUID(), randomUUID()];
-    for (const partner of partners) await submit(ip, partner);
-    const read: number[] = [];
-    const store: EventStore = Object.create(stack.store);
-    store.readStream = async function* (...args) {
-      for await (const event of stack.store.readStream(...args)) {
-        read[read.length - 1] = (read.at(-1) ?? 0) + 1;
-        yield event;
-      }
-    };
-    const failing = async (): Promise<null> => {
-      throw new Error('timed out');
-    };
-    for (let attempt = 1; attempt <= 240; attempt += 1) {
-      read.push(0);
-      await stack.caughtUp([lookups]);
-      const worker = attempts(failing, 1, store);
-      await until(
-        `attempt ${attempt} is stored`,
-        async () => (await enrichmentOf(ip)).open?.attempts === attempt,
-      );
-      await worker.stop();
-      stack.clock.advance(2 * HOUR);
-    }
-    // Twice, because a poll may claim an attempt again before the read model shows its failure.
-    expect(Math.max(...read.slice(216))).toBeLessThan(2 * Math.max(...read.slice(0, 24)));
-    const { open } = await enrichmentOf(ip);
-    expect(open?.reservations.map((one) => one.partner_id).toArray()).toEqual(partners);
-    const worker = attempts(async () => company);
-    await until('it is saved', async () => (await enrichmentOf(ip)).saved);
-    await worker.stop();
-    expect((await enrichmentOf(ip)).settled.map((one) => one.partner_id)).toEqual(partners);
-  });
-});
-
 describe('a reservation whose submission failed', () => {
   const brokenAfterReservation = (): LookupStreams =>
     streamsOver({
@@ -203,7 +164,7 @@ describe('a reservation whose submission failed', () => {
     });
 
   const sweep = () =>
-    submitLeftReservations({
+    resubmitOrphaned({
       ...streams,
       configured: () => [],
       pool: stack.pool,
@@ -242,7 +203,7 @@ describe('a reservation whose submission failed', () => {
       streams,
       {
         ip: '8.8.5.3',
-        round: 1,
+        roundNumber: 1,
         attempt: 1,
         outcome: {
           result: result({ ip: '8.8.5.3', fresh_until: new Date(stack.clock.now() + 1e9).toISOString() }),

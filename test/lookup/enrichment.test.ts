@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
-import { attemptsFor, enrichmentDecider } from '../../domain/lookup/enrichment.ts';
+import { enrichmentDecider, retryDelayMs } from '../../domain/lookup/enrichment.ts';
 import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
 import { savedResultSchema } from '../../domain/lookup/result.ts';
-import { retryDelayMs } from '../../domain/lookup/schedule.ts';
 import { given } from '../domain/deciding.ts';
 import {
   ANNA,
@@ -181,56 +180,6 @@ describe('an attempt', () => {
     );
     expect(decision).toMatchObject({
       value: [{ type: 'lookup.EnrichmentAttemptFailed.v1', data: { attempt: 8 } }],
-    });
-  });
-  it('of a first enrichment restates the round at the 24th failure, so that earlier events may be removed', () => {
-    const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));
-    const before = [requested(), joined(reservation(BERT)), ...tries].map((event) =>
-      event.type === 'lookup.EnrichmentAttemptFailed.v1'
-        ? { ...event, data: { ...event.data, answered: ['directory'] } }
-        : event,
-    ) as EnrichmentEvent[];
-    const state = before.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
-    const decision = enrichmentDecider.decide({ ...fail(24), answered: ['vendor'] }, state);
-    const events = decision.ok ? decision.value : [];
-    expect(events.map(({ type }) => type.split('.')[1])).toEqual([
-      'EnrichmentRequested',
-      'EnrichmentJoined',
-      'EnrichmentAttemptFailed',
-    ]);
-    const alone = events.reduce(enrichmentDecider.evolve, enrichmentDecider.initial);
-    expect(events.reduce(enrichmentDecider.evolve, state)).toEqual(alone);
-    expect(alone.open).toMatchObject({ attempts: 24, answered: ['directory', 'vendor'] });
-    expect(alone.open?.reservations.toArray()).toEqual([reservation(), reservation(BERT)]);
-  });
-  it('of a first enrichment restates how many attempts had failed before a partner joined', () => {
-    const tries = (from: number, to: number) =>
-      Array.from({ length: to - from + 1 }, (_, nth) => failed(from + nth));
-    const before = [requested(1, 'first', null), ...tries(1, 2)].reduce(
-      enrichmentDecider.evolve,
-      enrichmentDecider.initial,
-    );
-    const submit = { type: 'Submit', ip: IP, reservation: reservation(), configured: [], at: AT } as const;
-    const join = enrichmentDecider.decide(submit, before);
-    expect(join).toMatchObject({ value: [{ type: 'lookup.EnrichmentJoined.v1', data: { attempts: 2 } }] });
-    const state = [...(join.ok ? join.value : []), ...tries(3, 23)].reduce(enrichmentDecider.evolve, before);
-    const restated = enrichmentDecider.decide(fail(24), state);
-    const { open } = (restated.ok ? restated.value : []).reduce(
-      enrichmentDecider.evolve,
-      enrichmentDecider.initial,
-    );
-    expect(open?.attempts).toBe(24);
-    expect(open && attemptsFor(open, reservation().reservation_id)).toBe(22);
-  });
-  it('of a first enrichment is not restated while more partners wait for it than fit into one append', () => {
-    const many = Array.from({ length: 1_000 }, (_, nth) => joined(reservation(ANNA, nth + 2)));
-    const tries = Array.from({ length: 23 }, (_, nth) => failed(nth + 1));
-    const state = [requested(), ...many, ...tries].reduce(
-      enrichmentDecider.evolve,
-      enrichmentDecider.initial,
-    );
-    expect(enrichmentDecider.decide(fail(24), state)).toMatchObject({
-      value: [{ type: 'lookup.EnrichmentAttemptFailed.v1', data: { attempt: 24 } }],
     });
   });
   it('of a refresh is not repeated after the fifth failure', () => {

@@ -1,10 +1,14 @@
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRateLimiter } from '../../platform/rate-limit.ts';
-import { createBreaker, type Guard, guardProvider } from '../../processors/lookup/guarded-provider.ts';
-import { createHttpProvider } from '../../processors/lookup/http-provider.ts';
-import { NotAsked, type Provider, Unavailable } from '../../processors/lookup/provider.ts';
-import { createProviderCounts, takeFromBudget } from '../../processors/lookup/provider-counts.ts';
+import {
+  createBreaker,
+  type Guard,
+  guardProvider,
+} from '../../processors/lookup/providers/guarded-provider.ts';
+import { createHttpProvider } from '../../processors/lookup/providers/http.ts';
+import { NotAsked, type Provider, Unavailable } from '../../processors/lookup/providers/provider.ts';
+import { createProviderCounts, takeFromBudget } from '../../processors/lookup/providers/provider-counts.ts';
 import { startAnsweringServer } from '../support/answering-server.ts';
 import { scriptedProvider } from '../support/providers.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createInFlight } from '../../read-api/lookup/in-flight.ts';
+import { createInFlight } from '../../read-api/lookup/get-lookup.ts';
 
 it('admits as many distinct addresses as the ceiling, and an address once, until its last lookup has ended', () => {
   const { enter } = createInFlight(4);

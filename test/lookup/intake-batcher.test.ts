@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createIntakeBatcher, type IntakeBatcher } from '../../commands/lookup/aggregates.ts';
+import { createIntakeBatcher, type IntakeBatcher } from '../../commands/lookup/enrichment-streams.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 
 const reserve = (batcher: IntakeBatcher, partner: string, ip: string, pendingLimit = 1_000_000) =>
-  batcher.submit(
+  batcher.submitCommand(
     intakeStream(partner),
     {
       type: 'Reserve',
@@ -31,7 +31,7 @@ const reserve = (batcher: IntakeBatcher, partner: string, ip: string, pendingLim
   );
 
 const settle = (batcher: IntakeBatcher, partner: string, reservation: string) =>
-  batcher.submit(
+  batcher.submitCommand(
     intakeStream(partner),
     { type: 'Settle', partner_id: partner, reservation_ids: [reservation], at: stack.clock.now() },
     stack.context(),
@@ -101,7 +101,7 @@ describe('the batcher of a partner', () => {
       at: stack.clock.now(),
     } as const;
     await Promise.all(Array.from({ length: 20 }, () => here.dryRun(intakeStream(partner), unchanged)));
-    const used = await here.submit(intakeStream(partner), unchanged, stack.context(), (state) =>
+    const used = await here.submitCommand(intakeStream(partner), unchanged, stack.context(), (state) =>
       state.usage.at(-1)?.used.get('key_a'),
     );
     expect(used).toMatchObject({ value: { value: 2 } });

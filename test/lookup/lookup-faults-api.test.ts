@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
+import { resubmitOrphaned } from '../../processors/lookup/settle-reservations.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyStore } from '../support/faulty-store.ts';
@@ -67,7 +67,7 @@ describe('a reservation whose submission is not confirmed', () => {
     faults.heal();
     clock.advance(10_000);
     await api.caughtUp();
-    expect(await submitLeftReservations({ ...api.runtime, configured: () => [] })).toBeGreaterThan(0);
+    expect(await resubmitOrphaned({ ...api.runtime, configured: () => [] })).toBeGreaterThan(0);
     await api.caughtUp();
     const answer = await api.get(key, '5.8.0.4');
     expect(answer.statusCode).toBe(202);

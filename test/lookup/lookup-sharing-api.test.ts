@@ -78,22 +78,6 @@ describe('a submission', () => {
     expect(await pendingOf(third)).toMatchObject({ completed_observed_last_minute: 0 });
   });
 
-  it('has no attempts while a restated round is applied without its newest failure', async () => {
-    const ip = '5.4.0.5';
-    provider.says(ip, 'fails');
-    await api.post(first, ip);
-    clock.advance(MINUTE);
-    await eventually(
-      'an attempt has failed',
-      () => api.get(first, ip),
-      (answer) => answer.json().status === 'retrying',
-    );
-    await api.post(second, ip);
-    await api.get(second, ip);
-    await api.sql.query('update read.enrichment_work set attempts = 0 where ip = $1', [ip]);
-    expect((await api.get(second, ip)).json()).toMatchObject({ status: 'pending', attempts: 0 });
-  });
-
   it('is one of the partner, with any of its keys', async () => {
     const sibling = await api.key({}, first.partner_id);
     provider.says('5.4.0.2', 'hangs');

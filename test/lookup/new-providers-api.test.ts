@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { NotAsked, type Provider } from '../../processors/lookup/provider.ts';
+import { NotAsked, type Provider } from '../../processors/lookup/providers/provider.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { aCompany, record, scriptedProvider } from '../support/providers.ts';

@@ -1,21 +1,18 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
-import { afterAll, beforeAll, describe, expect, it, test, vi } from 'vitest';
-import { parseDirectory } from '../../processors/lookup/directory-entries.ts';
-import { createDirectoryProvider } from '../../processors/lookup/directory-provider.ts';
-import { applyMapping, mappingSchema } from '../../processors/lookup/field-mapping.ts';
-import { createHttpProvider } from '../../processors/lookup/http-provider.ts';
-import { askChain, type Provider } from '../../processors/lookup/provider.ts';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { createDirectoryProvider, parseDirectory } from '../../processors/lookup/providers/directory.ts';
+import { createHttpProvider } from '../../processors/lookup/providers/http.ts';
+import { applyMapping, mappingSchema } from '../../processors/lookup/providers/mapping.ts';
+import { askChain, type Provider } from '../../processors/lookup/providers/provider.ts';
 import {
   type Answer,
   type AnsweringServer,
   json,
   startAnsweringServer,
 } from '../support/answering-server.ts';
-import { startRawReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
 const log = pino({ level: 'silent' });
@@ -140,42 +137,6 @@ describe('an HTTP provider', () => {
     const http = provider();
     await expect(http.lookup('8.8.8.8', never)).rejects.toThrow(message);
     await http.close();
-  });
-  it('parses no more of a head beyond the limit of header fields', async () => {
-    const head = `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(16_384)}\r\n${'x:\r\n'.repeat(11_000)}\r\n`;
-    const flooding = await startRawReceiver((socket) => socket.once('data', () => socket.write(head)));
-    const read = vi.spyOn(Socket.prototype, 'read');
-    const http = provider({ url: `http://127.0.0.1:${flooding.port}/{ip}` });
-    await expect(http.lookup('8.8.8.8', never)).rejects.toThrow('no answer: UND_ERR_HEADERS_OVERFLOW');
-    const bytes = read.mock.results.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
-    read.mockRestore();
-    // It is asked twice.
-    expect(bytes).toBeLessThan(2 * 20_000);
-    await http.close();
-    await flooding.close();
-  });
-  it.each([
-    ['no more than eight', 9, 'too many interim answers'],
-    ['eight', 8, null],
-  ])('takes %s interim answers', async (_most, hints, failure) => {
-    const hint = 'HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n';
-    const body = JSON.stringify({ match_type: 'isp' });
-    const answer = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-    let asked = 0;
-    const vendor = await startRawReceiver((socket) =>
-      socket.once('data', () => {
-        asked += 1;
-        socket.write(hint.repeat(hints) + answer);
-      }),
-    );
-    const http = provider({ url: `http://127.0.0.1:${vendor.port}/{ip}` });
-    const found = http.lookup('8.8.8.8', never);
-    if (failure === null) expect(await found).toMatchObject({ match_type: 'isp' });
-    else await expect(found).rejects.toThrow(failure);
-    // A vendor may bill each.
-    expect(asked).toBe(1);
-    await http.close();
-    await vendor.close();
   });
   it("reads another vendor's record through a field map", () => {
     const mapping = mappingSchema.parse({

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { openReloadingFile } from '../../processors/lookup/reloading-file.ts';
+import { openReloadingFile } from '../../processors/lookup/providers/data-file.ts';
 import { until } from '../support/until.ts';
 
 let folder: string;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { handleEnrichment } from '../../commands/lookup/generations.ts';
-import { savedForReveal } from '../../commands/lookup/saved-for-reveal.ts';
+import { handleEnrichment } from '../../commands/lookup/enrichment-streams.ts';
+import { savedForReveal } from '../../commands/lookup/reveal-lookups.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import type { EnrichmentCommand } from '../../domain/lookup/enrichment.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

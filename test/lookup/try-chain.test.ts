@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { NotAsked, type Provider } from '../../processors/lookup/provider.ts';
-import { tryChain } from '../../processors/lookup/try-chain.ts';
+import { tryChain } from '../../processors/lookup/providers/chain.ts';
+import { NotAsked, type Provider } from '../../processors/lookup/providers/provider.ts';
 import { aCompany, record, scriptedProvider } from '../support/providers.ts';
 
 const IP = '8.8.8.8';

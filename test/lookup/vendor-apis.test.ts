@@ -3,10 +3,10 @@ import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { loadConfig } from '../../platform/config.ts';
 import { PROVIDERS_FOLDER, presetNames } from '../../platform/provider-settings.ts';
-import { type ApiProviderOptions, createApiProvider } from '../../processors/lookup/api-provider.ts';
-import { buildChain } from '../../processors/lookup/chain.ts';
-import { parsePreset, readPreset } from '../../processors/lookup/presets.ts';
-import { Unavailable } from '../../processors/lookup/provider.ts';
+import { buildChain } from '../../processors/lookup/providers/chain.ts';
+import { type ApiProviderOptions, createApiProvider } from '../../processors/lookup/providers/http.ts';
+import { parsePreset, readPreset } from '../../processors/lookup/providers/mapping.ts';
+import { Unavailable } from '../../processors/lookup/providers/provider.ts';
 import {
   type Answer,
   type AnsweringServer,

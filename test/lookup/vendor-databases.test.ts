@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { createDatabaseProvider } from '../../processors/lookup/database-provider.ts';
-import { createDirectoryProvider } from '../../processors/lookup/directory-provider.ts';
-import { parsePreset } from '../../processors/lookup/presets.ts';
+import { createDatabaseProvider } from '../../processors/lookup/providers/database.ts';
+import { createDirectoryProvider } from '../../processors/lookup/providers/directory.ts';
+import { parsePreset } from '../../processors/lookup/providers/mapping.ts';
 import { type MmdbValue, makeMmdb } from '../support/mmdb.ts';
 import { until } from '../support/until.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createKey, createPartner, updateKey } from '../../commands/partners/manage-partner.ts';
-import { DEFAULT_LIMITS } from '../../domain/partners/ceilings.ts';
+import { DEFAULT_LIMITS } from '../../domain/partners/partner.ts';
 import { partners } from '../../projections/partners/keys.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

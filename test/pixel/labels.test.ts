@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { parseCustom } from '../../domain/sessions/custom.ts';
 import { parseLabels } from '../../pixel/labels.ts';
+import { parseCustom } from '../../write-api/sessions/capture-request.ts';
 
 const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, at]));
 /** Labels whose serialisation has this many bytes: the names, quotes, colons and commas of four take 29. */

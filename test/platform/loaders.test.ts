@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { rowLoader, shortCache } from '../../platform/loaders.ts';
 import { createLogins } from '../../processors/partners/logins.ts';
 import { createCertificateNames, createDomainDirectory } from '../../queries/domains/directory.ts';
-import { createAuthenticate } from '../../queries/partners/calling-keys.ts';
+import { createAuthenticate } from '../../queries/partners/partners.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
-import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/aggregates.ts';
+import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/enrichment-streams.ts';
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { intakeEvents } from '../../domain/lookup/events.ts';
@@ -11,8 +11,7 @@ import { OutcomeUnknown } from '../../event-store/port.ts';
 import { type AheadMark, watchAhead } from '../../platform/ahead.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
-import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
-import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { resubmitOrphaned, truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
@@ -73,7 +72,6 @@ describe.each([
         attemptMs: 5_000,
         retryBaseMs: 15_000,
         random: () => 0.5,
-        passed: async () => null,
       });
       running.push(worker);
       return worker;
@@ -126,7 +124,7 @@ describe.each([
       });
       stack.clock.set(right);
       await stack.caughtUp([lookups]);
-      expect(await submitLeftReservations({ ...streams, ...stack, configured: () => [] })).toBe(1);
+      expect(await resubmitOrphaned({ ...streams, ...stack, configured: () => [] })).toBe(1);
       expect(reported).toContain('reservation');
     });
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
-import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
+import { closeTrackerDays } from '../../processors/usage/close-usage-streams.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const TRACKERS = 300;

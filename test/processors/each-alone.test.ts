@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type EventStore, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { eachAlone } from '../../processors/each-alone.ts';
-import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { forEachIsolated } from '../../processors/for-each.ts';
+import { truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 it('does the work of those after one that fails, and fails in the end', async () => {
@@ -10,7 +10,7 @@ it('does the work of those after one that fails, and fails in the end', async ()
     if (n === 1) throw new StoreBusy('refused 12 times in a row');
     done.push(n);
   };
-  await expect(eachAlone([0, 1, 2], work)).rejects.toThrow(StoreBusy);
+  await expect(forEachIsolated([0, 1, 2], work)).rejects.toThrow(StoreBusy);
   expect(done).toEqual([0, 2]);
 });
 
@@ -20,7 +20,7 @@ it('ends when the store is away', async () => {
     tried += 1;
     throw new StoreUnavailable('gone');
   };
-  await expect(eachAlone([0, 1, 2], work)).rejects.toThrow(StoreUnavailable);
+  await expect(forEachIsolated([0, 1, 2], work)).rejects.toThrow(StoreUnavailable);
   expect(tried).toBe(1);
 });
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { createDayKeys } from '../../platform/day-keys.ts';
 import { openPool } from '../../platform/open-pool.ts';
-import { deleteExpiredStreams } from '../../processors/sessions/delete-expired-streams.ts';
+import { deleteExpiredStreams } from '../../processors/sessions/expire-sessions.ts';
 import { BEGUN, EXPIRED, type Expiry, openExpiry } from '../support/expiring.ts';
 
 import { explaining, planOf, rowsRead } from '../support/rows-read.ts';

@@ -4,7 +4,7 @@ import { DAY } from '../../domain/kernel/time.ts';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { tabStream } from '../../domain/sessions/tab.ts';
 import { type EventStore, StreamExpired, WrongExpectedRevision } from '../../event-store/port.ts';
-import { forgetNames } from '../../processors/forget-names.ts';
+import { forgetNames } from '../../processors/retire-streams.ts';
 import { isExpired } from '../support/is-expired.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { retireStream } from '../../processors/retire-stream.ts';
+import { retireStream } from '../../processors/retire-streams.ts';
 import { mostBetweenTurns } from '../support/between-turns.ts';
 import { manualClock } from '../support/manual-clock.ts';
 

@@ -8,7 +8,7 @@ import { bindKeys, serviceKey } from '../../platform/keyring.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
 import { keyFileIn } from '../../platform/master-key-file.ts';
 import { type RotationDeps, rotateMaster } from '../../processors/rotate-master.ts';
-import { createSigningSecrets } from '../../queries/webhooks/targets.ts';
+import { createSigningSecrets } from '../../queries/webhooks/webhooks.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { expiringReveals } from '../../processors/reveals/expiring-reveals.ts';
-import { expiringSessions } from '../../processors/sessions/expiring-sessions.ts';
+import { expiringSessions } from '../../processors/sessions/expire-sessions.ts';
 import { expiringPayloads } from '../../processors/webhooks/expire-deliveries.ts';
 import { rowsReadSoFar } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

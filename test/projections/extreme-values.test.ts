@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventCatalogue } from '../../domain/event-catalogue.ts';
 import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import { allProjections } from '../../projections/all.ts';
-import { storableEvents } from '../../projections/storable.ts';
+import { storableEvents } from '../../projections/projection.ts';
 import { type ExtremeEvent, extremeEvent } from '../support/extreme-events.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 

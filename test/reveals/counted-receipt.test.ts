@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
 import type { PartnerRequest } from '../../http/contract/route.ts';
-import { countedReceipt } from '../../read-api/reveals/answer.ts';
+import { countedReceipt } from '../../read-api/reveals/schemas.ts';
 
 it('does not count a call that is refused because the labels of the session cannot be read', async () => {
   const countCall = vi.fn(async () => undefined);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
-import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
+import { requestForReveal } from '../../commands/lookup/reveal-lookups.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
 import { hasRoomForReveal, retryRefusedReveals } from '../../processors/lookup/enrich-reveals.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RevealableSession } from '../../commands/reveals/append-reveal.ts';
-import { completeReveal } from '../../commands/reveals/complete-reveal.ts';
 import {
+  completeReveal,
   createRevealSession,
+  type RevealableSession,
   type RevealDeps,
   type RevealRequest,
 } from '../../commands/reveals/reveal-session.ts';

@@ -1,12 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
-  type CapturedVisit,
+  type Capture,
   type CaptureVisit,
-  createVisitCapture,
+  createCaptureVisit,
 } from '../../commands/sessions/capture-visit.ts';
 import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
-import { REMEMBERED } from '../../domain/sessions/tab.ts';
+import { MAX_TAB_EVENTS } from '../../domain/sessions/tab.ts';
 import {
   type EventStore,
   OutcomeUnknown,
@@ -59,11 +59,11 @@ const typesOf = (events: readonly RecordedEvent[]) => events.map(({ type }) => t
 const aTab = (store: EventStore = stack.store) => {
   const visitor = { tracker_id: randomUUID(), token: randomUUID(), ip: '8.8.8.8', visitor_country: 'US' };
   /** Captures as another process does, which has not cached the tab. */
-  const fresh = (by: EventStore = store): CaptureVisit => createVisitCapture(by, dayKeys, reserveQueue);
+  const fresh = (by: EventStore = store): CaptureVisit => createCaptureVisit(by, dayKeys, reserveQueue);
   return {
     capture: fresh(),
     fresh,
-    send: (capture: CaptureVisit, over: Partial<CapturedVisit> = {}) =>
+    send: (capture: CaptureVisit, over: Partial<Capture> = {}) =>
       capture(
         { ...visitor, partner_id, visit_id: randomUUID(), custom: {}, ...over },
         { ...stack.context(), partnerId: partner_id },
@@ -238,7 +238,7 @@ describe('a visit on a stream whose events have expired', () => {
   it('reads at most the remembered events, however many hidden ones the stream has', async () => {
     const { send, fresh } = aTab();
     await send(fresh());
-    for (let visits = 0; visits < 2 * REMEMBERED; visits += 1) await send(fresh());
+    for (let visits = 0; visits < 2 * MAX_TAB_EVENTS; visits += 1) await send(fresh());
     stack.clock.advance(31 * DAY);
     let read = 0;
     const counting: EventStore = {
@@ -253,7 +253,7 @@ describe('a visit on a stream whose events have expired', () => {
       },
     };
     expect(await send(fresh(counting))).toBe('session');
-    expect(read).toBe(REMEMBERED);
+    expect(read).toBe(MAX_TAB_EVENTS);
   });
 
   it('continues in another stream once the stream was deleted', async () => {
@@ -315,7 +315,7 @@ describe('the cache of tabs', () => {
     const expected: unknown[] = [];
     const at = isoTime(START);
     const session = { tracker_id: randomUUID(), partner_id, visitor: 'f'.repeat(64), visitor_country: 'US' };
-    const began = Array.from({ length: REMEMBERED }, (_, revision) => ({
+    const began = Array.from({ length: MAX_TAB_EVENTS }, (_, revision) => ({
       type: 'sessions.SessionCreated.v1',
       revision,
       data: {
@@ -330,8 +330,8 @@ describe('the cache of tabs', () => {
     const store = {
       append: async (stream: string, revision: unknown) => {
         expected.push(revision);
-        if (revision === 'no_stream') throw new WrongExpectedRevision(stream, REMEMBERED - 1);
-        return { revision: REMEMBERED, position: 0n };
+        if (revision === 'no_stream') throw new WrongExpectedRevision(stream, MAX_TAB_EVENTS - 1);
+        return { revision: MAX_TAB_EVENTS, position: 0n };
       },
       readStream: async function* () {
         yield* began.toReversed();
@@ -351,6 +351,6 @@ describe('the cache of tabs', () => {
     // The newest is still known; the oldest is read again.
     await tab.send(capture, { token: String(tokens.at(-1)) });
     await tab.send(capture, { token: String(tokens[0]) });
-    expect(expected).toEqual([REMEMBERED, 'no_stream', REMEMBERED - 1]);
+    expect(expected).toEqual([MAX_TAB_EVENTS, 'no_stream', MAX_TAB_EVENTS - 1]);
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { parseCustom } from '../../domain/sessions/custom.ts';
+import { parseCustom } from '../../write-api/sessions/capture-request.ts';
 
 /** Parses the text as the request parser does. */
 const parsed = (text: string) => parseCustom(JSON.parse(text));

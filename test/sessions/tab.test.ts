@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import type { SessionEvent } from '../../domain/sessions/events.ts';
-import { REMEMBERED, type Tab, tabDecider, tabStream, type Visit } from '../../domain/sessions/tab.ts';
+import { MAX_TAB_EVENTS, type Tab, tabDecider, tabStream, type Visit } from '../../domain/sessions/tab.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 
@@ -201,7 +201,7 @@ describe('a tab', () => {
   it('remembers a limited number of visits', () => {
     const many = Array.from({ length: 200 }, (_, nth) => ({ nth, ip: `ip ${nth}` }));
     const { state } = having(many);
-    expect([state.sessions.length, state.visits.length]).toEqual([REMEMBERED, REMEMBERED]);
+    expect([state.sessions.length, state.visits.length]).toEqual([MAX_TAB_EVENTS, MAX_TAB_EVENTS]);
   });
   it('has a stream, and another one after that has expired', () => {
     expect([tabStream('x', 0), tabStream('x', 2)]).toEqual(['tab-x', 'tab-x-2']);

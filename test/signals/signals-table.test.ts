@@ -3,14 +3,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import { enrichmentEvents } from '../../domain/lookup/events.ts';
-import type { SavedResult } from '../../domain/lookup/result.ts';
-import { companySchema, networkSchema } from '../../domain/lookup/result.ts';
+import { companySchema, networkSchema, type SavedResult } from '../../domain/lookup/result.ts';
 import { type Clue, type SignalEvent, signalEvents, signalsStream } from '../../domain/signals/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { profiles } from '../../projections/signals/profiles.ts';
 import { forgetSignalsOf, signals } from '../../projections/signals/signals.ts';
-import { MOST_CLUES, readProfiles, readSeenDomains } from '../../queries/signals/signals.ts';
+import { MAX_CLUES, readProfiles, readSeenDomains } from '../../read-api/signals/clues.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -115,11 +114,11 @@ describe('very many signals of one address', () => {
        select 'many-' || v || n, gen_random_uuid(), '2026-02-01', v, v || n % 2, 'site', n::text, true,
               timestamptz '2026-02-01T00:00:00Z' + n * interval '1 second', ''
        from unnest(array['older', 'newer']) v, generate_series(1, $1::int) n`,
-      [MOST_CLUES - 1],
+      [MAX_CLUES - 1],
     );
     const since = Date.parse('2026-02-01T00:00:00Z');
     const read = (...visitors: string[]) => readSeenDomains(stack.pool, visitors, since, 3);
-    const all = MOST_CLUES / 2;
+    const all = MAX_CLUES / 2;
     const newer = [
       ['newer1', all],
       ['newer0', all - 1],

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { hostName } from '../../domain/kernel/host-name.ts';
-import { profileName, websiteHost } from '../../domain/kernel/profile.ts';
-import { candidateOf, type SeenDomain } from '../../domain/signals/candidates.ts';
+import { hostName, profileName, websiteHost } from '../../domain/kernel/text.ts';
 import { readSignals } from '../../domain/signals/observation.ts';
+import { candidateOf, type SeenDomain } from '../../read-api/signals/clues.ts';
 import { signal } from '../support/signals.ts';
 
 const AT = Date.parse('2026-03-01T12:00:00.000Z');

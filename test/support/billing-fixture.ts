@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import { readLedger } from '../../commands/billing/read-for-audit.ts';
-import { recordExpiry } from '../../commands/record-expiry.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import { revealExpiryEvents } from '../../domain/reveals/events.ts';
 import type { Position } from '../../event-store/port.ts';
@@ -9,6 +8,7 @@ import { masterKeyFrom } from '../../platform/master-key.ts';
 import { createSlonik } from '../../platform/slonik.ts';
 import { type AuditOptions, auditBilling } from '../../processors/billing/audit.ts';
 import { BILLING, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
+import { recordExpiry } from '../../processors/expiry.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
 import { createProgress } from '../../projections/progress.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';

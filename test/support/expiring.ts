@@ -1,7 +1,7 @@
 /** Sessions and reveals with an expiry, the consumers that must have read them, and the sweep. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import { type CapturedVisit, createVisitCapture } from '../../commands/sessions/capture-visit.ts';
+import { type Capture, createCaptureVisit } from '../../commands/sessions/capture-visit.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { expiredStream } from '../../domain/sessions/events.ts';
 import type { Position } from '../../event-store/port.ts';
@@ -9,7 +9,7 @@ import { createDayKeys } from '../../platform/day-keys.ts';
 import { masterKeyFrom } from '../../platform/master-key.ts';
 import { type SweepOptions, sweep } from '../../processors/expiry.ts';
 import { expiringReveals } from '../../processors/reveals/expiring-reveals.ts';
-import { expiringSessions } from '../../processors/sessions/expiring-sessions.ts';
+import { expiringSessions } from '../../processors/sessions/expire-sessions.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
 import { type Completed, complete, completedReveal } from './reveals.ts';
@@ -31,7 +31,7 @@ export const openExpiry = async () => {
   const { store, pool, clock, progress } = stack;
   const master = masterKeyFrom(randomBytes(32));
   const dayKeys = createDayKeys({ pool, master, clock });
-  const capture = createVisitCapture(store, dayKeys, async () => ({
+  const capture = createCaptureVisit(store, dayKeys, async () => ({
     release: () => undefined,
     confirm: () => undefined,
   }));
@@ -53,7 +53,7 @@ export const openExpiry = async () => {
   const caughtUp = () => stack.caughtUp(PROJECTIONS);
   const rows = (table: string, partner: string) =>
     stack.rows(`select * from read.${table} where partner_id = $1`, [partner]);
-  const visit = (over: Partial<CapturedVisit> = {}) => {
+  const visit = (over: Partial<Capture> = {}) => {
     const ids = { tracker_id: randomUUID(), partner_id: randomUUID(), token: randomUUID() };
     const visitor = { ip: '8.8.8.8', visitor_country: 'US', custom: {} };
     return capture({ ...ids, ...visitor, visit_id: randomUUID(), ...over }, stack.context());
@@ -74,7 +74,7 @@ export const openExpiry = async () => {
     readerAt: (position: bigint | null) =>
       pool.query('update work.processor set position = $2 where name = $1', [READER, position]),
     /** A new visitor's visit, or the given one. */
-    session: async (over: Partial<CapturedVisit> = {}) => {
+    session: async (over: Partial<Capture> = {}) => {
       const ids = { partner_id: randomUUID(), tracker_id: randomUUID(), token: randomUUID(), ...over };
       await visit(ids);
       await caughtUp();

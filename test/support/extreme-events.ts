@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { eventCatalogue } from '../../domain/event-catalogue.ts';
-import { LARGEST_LIMIT } from '../../domain/partners/ceilings.ts';
+import { LARGEST_LIMIT } from '../../domain/partners/partner.ts';
 
 interface Shape {
   readonly type?: string | readonly string[];

@@ -1,7 +1,11 @@
 /** Runs projections and processors as a process does, under its own leases. */
 import { enterLeases, type Leases, type LeasesOptions } from '../../platform/leases.ts';
-import { createProcessorCheckpoints } from '../../processors/checkpoints.ts';
-import { type FollowingProcessor, type FollowOptions, runProcessor } from '../../processors/follow.ts';
+import {
+  createProcessorCheckpoints,
+  type FollowingProcessor,
+  type FollowOptions,
+  runProcessor,
+} from '../../processors/follow.ts';
 import type { Projection } from '../../projections/projection.ts';
 import { type ProjectionsOptions, runProjections } from '../../projections/runner.ts';
 

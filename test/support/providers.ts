@@ -1,6 +1,5 @@
 import type { ProviderRecord } from '../../domain/lookup/answers.ts';
-import type { Provider } from '../../processors/lookup/provider.ts';
-import { parseProviderRecord } from '../../processors/lookup/provider-record.ts';
+import { type Provider, parseProviderRecord } from '../../processors/lookup/providers/provider.ts';
 
 export const record = (fields: object): ProviderRecord =>
   parseProviderRecord({ match_type: 'unclassified', ...fields });

@@ -12,11 +12,14 @@ import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import { sweepRates } from '../../platform/rate-limit.ts';
 import { sweepClaims } from '../../processors/claims.ts';
-import { forgetNames } from '../../processors/forget-names.ts';
-import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
-import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
-import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
-import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/close-usage-streams.ts';
+import { forgetProviderDays } from '../../processors/lookup/providers/provider-counts.ts';
+import { truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
+import { forgetNames } from '../../processors/retire-streams.ts';
+import {
+  closeTrackerDays,
+  closeUsageStreams,
+  expireUsageStreams,
+} from '../../processors/usage/close-usage-streams.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
 import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
 import { type ApiOptions, type Key, type ManualClock, manualClock, startApi, type TestApi } from './api.ts';

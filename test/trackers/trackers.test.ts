@@ -1,7 +1,12 @@
 import { describe, expect, it, test, vi } from 'vitest';
 import type { TrackerEvent } from '../../domain/trackers/events.ts';
-import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/origin.ts';
-import { type TrackerCommand, trackersDecider } from '../../domain/trackers/trackers.ts';
+import {
+  isOrigin,
+  originMatches,
+  originsMatching,
+  type TrackerCommand,
+  trackersDecider,
+} from '../../domain/trackers/trackers.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 

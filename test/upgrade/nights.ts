@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { snapshotOldEnrichments } from '../../bin/retention.ts';
 import { setCeilings } from '../../commands/partners/manage-partner.ts';
-import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
 import type { TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
 

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
-import { CountNotDurable } from '../../commands/usage/count-groups.ts';
-import { createLookupCounter } from '../../commands/usage/count-lookups.ts';
-import { hourOf } from '../../commands/usage/hour.ts';
-import { totalUsage } from '../../commands/usage/total-usage.ts';
+import { totalUsage } from '../../commands/usage/close-usage.ts';
+import { createLookupCounter, hourOf } from '../../commands/usage/count-calls.ts';
+import { CountNotDurable } from '../../commands/usage/group-counter.ts';
 import { utcDay } from '../../domain/kernel/time.ts';
 import { type LookupCount, type UsageEvent, usageEvents, usageStream } from '../../domain/usage/events.ts';
 import {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DatabasePool } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import { readDays } from '../../read-api/usage/rows.ts';
+import { readDays } from '../../read-api/usage/get-usage.ts';
 import { AT } from '../lookup/lookup-events.ts';
 import { planOf, rowsRead } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CountNotDurable } from '../../commands/usage/count-groups.ts';
-import { createLookupCounter, type LookupCounter } from '../../commands/usage/count-lookups.ts';
+import { createLookupCounter, type LookupCounter } from '../../commands/usage/count-calls.ts';
+import { CountNotDurable } from '../../commands/usage/group-counter.ts';
 import type { UsageEvent } from '../../domain/usage/events.ts';
 import { type Fate, STEADY, unsteadyStore } from '../support/unsteady-store.ts';
 

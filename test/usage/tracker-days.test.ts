@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
 import { sessionEvents } from '../../domain/sessions/events.ts';
-import { closeTrackerDays, trackerDaysClosedBefore } from '../../processors/usage/close-tracker-days.ts';
+import { closeTrackerDays, trackerDaysClosedBefore } from '../../processors/usage/close-usage-streams.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { usage } from '../../projections/usage/lookup-counts.ts';
 import { trackerUsage } from '../../projections/usage/tracker-usage.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { usageTotalsDecider } from '../../commands/usage/close-usage.ts';
 import type { LookupCount, UsageEvent } from '../../domain/usage/events.ts';
-import { usageTotalsDecider } from '../../domain/usage/totals.ts';
 
 const counted = (...counts: LookupCount[]): UsageEvent => ({
   type: 'usage.LookupsCounted.v1',

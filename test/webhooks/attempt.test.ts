@@ -4,7 +4,7 @@ import { DAY } from '../../domain/kernel/time.ts';
 import { type AttemptDeps, makeAttempt } from '../../processors/webhooks/delivery/attempt.ts';
 import type { DeliveryClaim } from '../../processors/webhooks/delivery/claims.ts';
 import { AttemptFailure } from '../../processors/webhooks/delivery/connections.ts';
-import { postAndReadStatus } from '../../processors/webhooks/delivery/post-and-read-status.ts';
+import { postAndReadStatus } from '../../processors/webhooks/delivery/sender.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 const claim: DeliveryClaim = {

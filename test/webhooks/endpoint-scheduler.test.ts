@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DeliveryClaim } from '../../processors/webhooks/delivery/claims.ts';
-import {
-  EndpointScheduler,
-  MAX_ENDPOINTS_PER_POLL,
-} from '../../processors/webhooks/delivery/endpoint-scheduler.ts';
+import { EndpointScheduler, MAX_ENDPOINTS_PER_POLL } from '../../processors/webhooks/delivery/deliver.ts';
 
 const LIMITS = { ofEndpoint: 32, ofPartner: 160, ofProcess: 2_048 };
 const NOW = 1_000_000;

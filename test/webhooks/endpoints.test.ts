@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import { type Endpoint, type Endpoints, snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
-import { type EndpointCommand, endpointsDecider } from '../../domain/webhooks/endpoints.ts';
+import {
+  type Endpoint,
+  type EndpointCommand,
+  type Endpoints,
+  endpointsDecider,
+  snapshotEndpoints,
+} from '../../domain/webhooks/endpoints.ts';
 import type { EndpointChangeEvent } from '../../domain/webhooks/events.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { forgetOldEndpoints } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
-import type { EventStore, Position } from '../../event-store/port.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
@@ -75,37 +74,6 @@ it('deleted endpoints leave the log and the tables after 90 days, and the other 
   await until('its visit is queued', async () => (await deliveriesTo(active)) === 1);
   expect(await deliveriesTo(paused)).toBe(0);
   expect((await call('PATCH', `/${paused}`, { enabled: true })).status).toBe(200);
-});
-
-/** A partner's stream in which a script has created and deleted endpoints. */
-const scripted = (deletions: number, at: string) => {
-  let read = 0;
-  const store: EventStore = {
-    ...api.runtime.store,
-    async *readStream(stream, options) {
-      if (stream !== endpointsStream(key.partner_id)) {
-        yield* api.runtime.store.readStream(stream, options);
-        return;
-      }
-      for (let revision = 0; revision < deletions; revision += 1) {
-        read += 1;
-        const webhook_id = `00000000-0000-4000-8000-${String(revision).padStart(12, '0')}`;
-        const metadata = { $correlationId: '', $causationId: '', at };
-        const of = { id: webhook_id, stream, revision, position: 0n as Position, metadata };
-        const data = { webhook_id, partner_id: key.partner_id, deleted_at: at };
-        yield { ...of, type: 'webhooks.EndpointDeleted.v1', data };
-      }
-    },
-  };
-  return { store, read: () => read };
-};
-
-it('the nightly run reads no more of a stream of endpoints than it can use, however many a script has deleted', async () => {
-  const { store, read } = scripted(30_000, new Date(clock.now()).toISOString());
-  await consumersCaughtUp(api);
-  await forgetOldEndpoints({ ...api.runtime, store });
-  expect(read()).toBeGreaterThan(0);
-  expect(read()).toBeLessThan(150);
 });
 
 it('the limits of forgotten endpoints are forgotten without reading the other endpoints', async () => {

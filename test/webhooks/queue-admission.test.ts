@@ -44,8 +44,8 @@ const aQueue = (over: Partial<WebhookQueueOptions> = {}) =>
     pool: stack.pool,
     now: () => stack.clock.now(),
     deliveryIdOf: deliveryId,
-    most: 3,
-    mostBytes: 1_000,
+    maxPending: 3,
+    maxBytes: 1_000,
     hurry: () => undefined,
     ...over,
   });
@@ -70,7 +70,7 @@ const delivery = ({ webhook_id, partner_id }: TestEndpoint, event_id: string) =>
 describe("a partner's queue", () => {
   it('admits exactly its limit of a hundred concurrent events', async () => {
     const partner = await aPartner();
-    const queue = aQueue({ most: 10 });
+    const queue = aQueue({ maxPending: 10 });
     const slots = await Promise.all(Array.from({ length: 100 }, () => queue.reserve(eventFor(partner))));
     expect(slots.filter((slot) => slot !== null)).toHaveLength(10);
   });
@@ -88,7 +88,7 @@ describe("a partner's queue", () => {
 
   it('admits the same event again without a second slot', async () => {
     const partner = await aPartner();
-    const queue = aQueue({ most: 1 });
+    const queue = aQueue({ maxPending: 1 });
     const event = randomUUID();
     for (let n = 0; n < 3; n += 1) expect(await queue.reserve(eventFor(partner, event))).not.toBeNull();
     expect(await queue.reserve(eventFor(partner))).toBeNull();
@@ -96,7 +96,7 @@ describe("a partner's queue", () => {
 
   it('has room again when an event was not appended, and when a delivery has ended', async () => {
     const partner = await aPartner();
-    const queue = aQueue({ most: 1 });
+    const queue = aQueue({ maxPending: 1 });
     const unappended = await queue.reserve(eventFor(partner));
     unappended?.release();
     const event = randomUUID();
@@ -109,7 +109,7 @@ describe("a partner's queue", () => {
 
   it('has room again when an admitted event was not queued for ten seconds', async () => {
     const partner = await aPartner();
-    const queue = aQueue({ most: 1 });
+    const queue = aQueue({ maxPending: 1 });
     (await queue.reserve(eventFor(partner)))?.confirm();
     vi.advanceTimersByTime(UNQUEUED_MS - 10);
     expect(await queue.reserve(eventFor(partner))).toBeNull();
@@ -142,21 +142,21 @@ describe("a partner's queue", () => {
 
   it('of another partner is not affected', async () => {
     const [full, other] = [await aPartner(), await aPartner()];
-    const queue = aQueue({ most: 0 });
+    const queue = aQueue({ maxPending: 0 });
     expect(await queue.reserve(eventFor(full))).toBeNull();
-    expect(await aQueue({ most: 1 }).reserve(eventFor(other))).not.toBeNull();
+    expect(await aQueue({ maxPending: 1 }).reserve(eventFor(other))).not.toBeNull();
   });
 
   it('needs no slot for an event without a subscriber, even while it is full', async () => {
     const partner = await aPartner();
-    const queue = aQueue({ most: 0 });
+    const queue = aQueue({ maxPending: 0 });
     const unwanted = { ...eventFor(partner), to: { type: 'reveal.completed', tracker_id: 'any' } };
     expect(await queue.reserve(unwanted)).not.toBeNull();
   });
 
   it('knows a new endpoint at once when it is notified of a change, and otherwise after a moment', async () => {
     const partner = anEndpoint();
-    const queue = aQueue({ most: 0 });
+    const queue = aQueue({ maxPending: 0 });
     expect(await queue.reserve(eventFor(partner))).not.toBeNull();
     await append(created(partner, stack.clock.now()));
     expect(await queue.reserve(eventFor(partner))).not.toBeNull();
@@ -181,8 +181,8 @@ describe('the wake-up of the delivery queue', () => {
       pool,
       now: Date.now,
       deliveryIdOf: (webhookId, eventId) => `${webhookId} ${eventId}`,
-      most: 100,
-      mostBytes: 1_000,
+      maxPending: 100,
+      maxBytes: 1_000,
       hurry: () => {
         wakeups += 1;
       },

@@ -3,8 +3,7 @@ import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, test } from 'vitest';
 import { systemClock } from '../../platform/clock.ts';
-import { parseRetryAfter } from '../../processors/webhooks/delivery/sender.ts';
-import { signatureHeaders } from '../../processors/webhooks/delivery/signature.ts';
+import { parseRetryAfter, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
 
 const whsec = (secret: Buffer) => `whsec_${secret.toString('base64')}`;
 /** The package verifies with real time. */

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { snapshotEndpoints } from '../../domain/webhooks/endpoint-state.ts';
-import { endpointsDecider } from '../../domain/webhooks/endpoints.ts';
+import { endpointsDecider, snapshotEndpoints } from '../../domain/webhooks/endpoints.ts';
 import type { Position } from '../../event-store/port.ts';
-import { loadSubscriptions } from '../../processors/webhooks/subscriptions.ts';
+import { loadSubscriptions } from '../../processors/webhooks/queue-webhook-events.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { anEndpoint, created, enabled, removed } from '../support/deliveries.ts';
 import { planOf, rowsRead } from '../support/rows-read.ts';

@@ -10,13 +10,14 @@ import {
 } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import {
+  createDomainOperation,
   DOMAIN_ROUTE,
+  deleteDomainOperation,
   domainAnswer,
   domainFields,
   type TokenOf,
   verificationOf,
-} from '../../read-api/domains/answer.ts';
-import { createDomainOperation, deleteDomainOperation } from '../../read-api/domains/schemas.ts';
+} from '../../read-api/domains/schemas.ts';
 
 export interface DomainRouteDeps {
   readonly commands: DomainCommands;

@@ -8,6 +8,8 @@ import { commandContext, type KeyRequest, type KeyRoute, type Reply } from '../.
 import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import {
+  type CountLookup,
+  countBeforeSend,
   type LookupReply,
   lookupFragment,
   lookupReply,
@@ -16,8 +18,7 @@ import {
   REFRESH_PENDING,
   type Refresh,
 } from '../../read-api/lookup/answer.ts';
-import { type CountLookup, countBeforeSend } from '../../read-api/lookup/counting.ts';
-import { postLookupOperation } from '../../read-api/lookup/operations.ts';
+import { postLookupOperation } from '../../read-api/lookup/schemas.ts';
 
 export interface PostLookupDeps {
   readonly count: CountLookup;
@@ -28,7 +29,7 @@ export interface PostLookupDeps {
     keep(ip: string, saved: SavedResult, at: number): void;
   };
   readonly inFlight: { enter(ip: string): (() => void) | null };
-  readonly submit: (request: SubmitLookup, context: CommandContext) => Promise<Submission>;
+  readonly submitLookup: (request: SubmitLookup, context: CommandContext) => Promise<Submission>;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
 }
@@ -53,7 +54,7 @@ export const postLookupRoute = (deps: PostLookupDeps): KeyRoute => ({
     if (ip === null) return refusal(request, 'invalid_ip');
     const leave = deps.inFlight.enter(ip);
     if (leave === null) return refusal(request, 'lookup_capacity');
-    return submit(deps, request, body.ip, ip).finally(leave);
+    return postLookup(deps, request, body.ip, ip).finally(leave);
   },
 });
 
@@ -65,14 +66,14 @@ const ipOf = (body: unknown): { ip: string } | null => {
   return { ip: typeof ip === 'string' ? ip : '' };
 };
 
-const submit = async (
-  { submit, projected, answerCache }: PostLookupDeps,
+const postLookup = async (
+  { submitLookup, projected, answerCache }: PostLookupDeps,
   request: KeyRequest,
   text: string,
   ip: string,
 ): Promise<Reply | LookupReply> => {
   const key = request.caller;
-  const submission = await submit(
+  const submission = await submitLookup(
     {
       ip,
       partnerId: key.partner_id,

@@ -1,9 +1,8 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import { createKey, newApiKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
 import { hasUsualYear } from '../../domain/kernel/time.ts';
-import { LARGEST_LIMIT } from '../../domain/partners/ceilings.ts';
 import { type KeyLimits, keyLimitsSchema } from '../../domain/partners/events.ts';
-import type { PartnerRefusal } from '../../domain/partners/partner.ts';
+import { LARGEST_LIMIT, type PartnerRefusal } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 
 /** The values stand beside the form's fields. */

@@ -7,8 +7,12 @@ import {
   type Reply,
 } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { countedReceipt, type ReceiptDeps, refusingUnknownOutcome } from '../../read-api/reveals/answer.ts';
-import { revealSessionOperation } from '../../read-api/reveals/operations.ts';
+import {
+  countedReceipt,
+  type ReceiptDeps,
+  refusingUnknownOutcome,
+  revealSessionOperation,
+} from '../../read-api/reveals/schemas.ts';
 
 export interface PostRevealDeps extends ReceiptDeps {
   readonly revealSession: RevealSession;

@@ -11,12 +11,12 @@ import {
   type Reply,
 } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { trackerAnswer } from '../../read-api/trackers/answer.ts';
 import {
   createTrackerOperation,
   deleteTrackerOperation,
   disableTrackerOperation,
   enableTrackerOperation,
+  trackerAnswer,
 } from '../../read-api/trackers/schemas.ts';
 
 export interface TrackerRouteDeps {

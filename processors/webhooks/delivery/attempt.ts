@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '../../../commands/webhooks/append-outcomes.ts';
+import type { AttemptOutcome } from '../../../commands/webhooks/queue-deliveries.ts';
 import { isoTime } from '../../../domain/kernel/time.ts';
 import { PAYLOAD_PREFIX } from '../../../domain/webhooks/events.ts';
 import { afterAttempt } from '../../../domain/webhooks/schedule.ts';

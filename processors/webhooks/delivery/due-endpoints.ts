@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { aheadAfter } from '../../../domain/kernel/ahead.ts';
+import { aheadAfter } from '../../../domain/kernel/time.ts';
 import { BREAKER_OPENS_AFTER } from '../../../domain/webhooks/events.ts';
 import type { Clock } from '../../../platform/clock.ts';
 import { createWakeup } from '../../../platform/wakeup.ts';

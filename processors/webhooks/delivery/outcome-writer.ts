@@ -3,8 +3,8 @@ import {
   type AttemptOutcome,
   appendOutcomes,
   attemptEvent,
-} from '../../../commands/webhooks/append-outcomes.ts';
-import { deliveriesStream } from '../../../commands/webhooks/queue-deliveries.ts';
+  deliveriesStream,
+} from '../../../commands/webhooks/queue-deliveries.ts';
 import { inChunks } from '../../../domain/kernel/chunks.ts';
 import { type EventStore, type NewEvent, OutcomeUnknown, type Position } from '../../../event-store/port.ts';
 import { backoffMs } from '../../../platform/backoff.ts';

@@ -1,4 +1,6 @@
+import { createHmac } from 'node:crypto';
 import pTimeout from 'p-timeout';
+import type { Dispatcher, Pool } from 'undici';
 import {
   type DestinationPolicy,
   isOwnOrigin,
@@ -9,9 +11,108 @@ import type { Clock } from '../../../platform/clock.ts';
 import { coalesceNextOf } from '../../../platform/coalesce-next.ts';
 import { type Resolver, resolveAllowedAddresses } from './addresses.ts';
 import { AttemptFailure, createConnections } from './connections.ts';
-import { postAndReadStatus, type ReceiverResponse } from './post-and-read-status.ts';
 
-export interface SendRequest {
+const USER_AGENT = 'Doorplate-Webhooks/1';
+
+/**
+ * Makes the headers of one attempt (contract, Webhooks 3; Standard Webhooks 1.0).
+ * @param secrets key bytes, the newest first; two during a rotation
+ * @param at time of the attempt, milliseconds
+ * @param body the exact bytes to send
+ */
+export const signatureHeaders = (
+  secrets: readonly Buffer[],
+  eventId: string,
+  at: number,
+  body: Buffer,
+): Record<string, string> => {
+  const timestamp = String(Math.floor(at / 1_000));
+  const sign = (secret: Buffer): string =>
+    createHmac('sha256', secret).update(`${eventId}.${timestamp}.`).update(body).digest('base64');
+  return {
+    'content-type': 'application/json',
+    'user-agent': USER_AGENT,
+    'webhook-id': eventId,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': secrets.map((secret) => `v1,${sign(secret)}`).join(' '),
+  };
+};
+
+interface Posting {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+interface ReceiverResponse {
+  readonly status: number;
+  readonly retryAfter: string | string[] | undefined;
+}
+
+/** Limit of interim (1xx) responses; more are no legitimate HTTP. */
+const MAX_INTERIM_RESPONSES = 8;
+/** A response body is discarded: it is read for this long, and up to 64 KiB (`connections.ts`), so that the connection can be reused. */
+const DISCARDING_MS = 1_000;
+
+/**
+ * Sends one POST and resolves with the response's status after the request has ended, at the latest after `limitMs`.
+ * undici's own timeouts are not enough: a receiver could drip 103 responses, headers and bodies for ever. Sizes are limited by `connections.ts`.
+ * @throws AttemptFailure, or undici's error if the connection broke
+ */
+export function postAndReadStatus(
+  pool: Pool,
+  { url, headers, body }: Posting,
+  limitMs: number,
+): Promise<ReceiverResponse> {
+  return new Promise((resolve, reject) => {
+    const deadline = performance.now() + limitMs;
+    let controller: Dispatcher.DispatchController | null = null;
+    let response: ReceiverResponse | null = null;
+    let isLate = false;
+    let interimResponses = 0;
+    let timer = setTimeout(stop, limitMs);
+
+    function settle(error: Error): void {
+      clearTimeout(timer);
+      if (response) resolve(response);
+      else reject(isLate ? new AttemptFailure('timeout') : error);
+    }
+
+    function stop(): void {
+      isLate = true;
+      const failure = new AttemptFailure('timeout');
+      if (controller) controller.abort(failure);
+      else settle(failure);
+    }
+
+    pool.dispatch(
+      { path: url.pathname + url.search, method: 'POST', headers, body },
+      {
+        onRequestStart: (started) => {
+          controller = started;
+          if (isLate) stop();
+        },
+        onResponseStart: (receiving, status, received) => {
+          // A busy event loop runs the timer late; a response after the deadline still counts as a timeout.
+          if (performance.now() >= deadline) return stop();
+          if (status < 200) {
+            interimResponses += 1;
+            if (interimResponses > MAX_INTERIM_RESPONSES) receiving.abort(new AttemptFailure('connect'));
+            return;
+          }
+          response = { status, retryAfter: received['retry-after'] };
+          clearTimeout(timer);
+          timer = setTimeout(stop, Math.min(DISCARDING_MS, deadline - performance.now()));
+        },
+        onResponseData: () => undefined,
+        onResponseEnd: () => settle(new Error('the response ended without a status')),
+        onResponseError: (_controller, error) => settle(error),
+      },
+    );
+  });
+}
+
+interface SendRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
@@ -34,7 +135,7 @@ export interface Sender {
   close(): Promise<void>;
 }
 
-/** Limits of time. That of a response's size is in `post-and-read-status.ts`. */
+/** Limits of time. That of a response's size is in `connections.ts`. */
 export interface SenderLimits {
   /** Time limit of a whole attempt (contract, Webhooks 5). */
   readonly totalMs: number;
@@ -43,7 +144,7 @@ export interface SenderLimits {
   readonly connectMs: number;
 }
 
-export interface SenderOptions {
+interface SenderOptions {
   readonly policy: DestinationPolicy;
   readonly clock: Clock;
   /** PEM of certificate authorities to trust besides the default ones, for tests. */

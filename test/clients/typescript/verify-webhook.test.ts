@@ -5,7 +5,7 @@ import {
   type WebhookRequest,
   WebhookVerificationError,
 } from '../../../clients/typescript/src/index.ts';
-import { signatureHeaders } from '../../../processors/webhooks/delivery/signature.ts';
+import { signatureHeaders } from '../../../processors/webhooks/delivery/sender.ts';
 
 const NOW = Date.parse('2026-03-14T12:30:00.000Z');
 const [secret, older] = [7, 8].map((byte) => `whsec_${Buffer.alloc(32, byte).toString('base64')}`) as [

@@ -1,0 +1,215 @@
+import { inChunks } from '../../domain/kernel/chunks.ts';
+import { accept, type Decider, unreachable } from '../../domain/kernel/decider.ts';
+import { readEvent } from '../../domain/kernel/events.ts';
+import {
+  type LookupCount,
+  negated,
+  negatedCalls,
+  plus,
+  plusCalls,
+  type TrackerCalls,
+  type TrackerHour,
+  trackerDayStream,
+  type UsageEvent,
+  usageEvents,
+} from '../../domain/usage/events.ts';
+import type { EventStore, NewEvent, RecordedEvent, Revision } from '../../event-store/port.ts';
+import { throttled } from '../../platform/throttled.ts';
+import {
+  type Aggregate,
+  appendSafely,
+  type CommandContext,
+  conflictRetries,
+  evolveStored,
+  type Loaded,
+  load,
+  toNewEvents,
+} from '../handle.ts';
+
+/** Sums by key, hour and outcome, or by tracker and hour, and the number of written parts. */
+interface UsageTotals {
+  readonly counts: ReadonlyMap<string, LookupCount>;
+  readonly calls: ReadonlyMap<string, TrackerCalls>;
+  readonly partsWritten: number;
+}
+
+type UsageCommand = { readonly type: 'Total' };
+
+/** Rows per event: about half of what one append may hold. */
+const TOTAL_PART_ROWS = 5_000;
+
+const keyOf = ([key, hour, outcome]: LookupCount): string => `${key} ${hour} ${outcome}`;
+const keyOfCalls = ([tracker, hour]: TrackerCalls): string => `${tracker} ${hour}`;
+
+/** Splits rows into pages ordered by key, without rows that corrections have reduced to zero. */
+const pages = <Row extends LookupCount | TrackerCalls>(rows: ReadonlyMap<string, Row>): Row[][] => {
+  const sorted = [...rows]
+    .filter(([, row]) => row.some((sum) => typeof sum === 'number' && sum !== 0))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, row]) => row);
+  return inChunks(sorted, TOTAL_PART_ROWS);
+};
+
+const parts = (state: UsageTotals): UsageEvent[] => {
+  const lookups = pages(state.counts);
+  const calls = pages(state.calls);
+  const all = lookups.length + calls.length;
+  return [
+    ...lookups.map(
+      (counts, index): UsageEvent => ({
+        type: 'usage.LookupsTotalled.v1',
+        data: { part: index + 1, parts: all, counts },
+      }),
+    ),
+    ...calls.map(
+      (counts, index): UsageEvent => ({
+        type: 'usage.TrackerCallsTotalled.v1',
+        data: { part: lookups.length + index + 1, parts: all, counts },
+      }),
+    ),
+  ];
+};
+
+/** Decides the totals of a usage stream: the parts that are not written yet, which together may exceed an append. */
+export const usageTotalsDecider: Decider<UsageTotals, UsageCommand, UsageEvent, never> = {
+  get initial(): UsageTotals {
+    return { counts: new Map(), calls: new Map(), partsWritten: 0 };
+  },
+
+  decide: (_command, state) => accept(parts(state).slice(state.partsWritten)),
+
+  evolve(state, { type, data }) {
+    const counts = state.counts as Map<string, LookupCount>;
+    const calls = state.calls as Map<string, TrackerCalls>;
+    switch (type) {
+      case 'usage.LookupsCounted.v1':
+        for (const row of data.counts) counts.set(keyOf(row), plus(counts.get(keyOf(row)), row));
+        return { ...state, partsWritten: 0 };
+      case 'usage.LookupsCorrected.v1':
+        for (const row of data.counts) counts.set(keyOf(row), plus(counts.get(keyOf(row)), negated(row)));
+        return { ...state, partsWritten: 0 };
+      case 'usage.LookupsTotalled.v1':
+        for (const row of data.counts) counts.set(keyOf(row), row);
+        return { ...state, partsWritten: data.part };
+      case 'usage.TrackerCallsCounted.v1':
+        for (const row of data.counts) calls.set(keyOfCalls(row), plusCalls(calls.get(keyOfCalls(row)), row));
+        return { ...state, partsWritten: 0 };
+      case 'usage.TrackerCallsCorrected.v1':
+        for (const row of data.counts) {
+          calls.set(keyOfCalls(row), plusCalls(calls.get(keyOfCalls(row)), negatedCalls(row)));
+        }
+        return { ...state, partsWritten: 0 };
+      case 'usage.TrackerCallsTotalled.v1':
+        for (const row of data.counts) calls.set(keyOfCalls(row), row);
+        return { ...state, partsWritten: data.part };
+      case 'usage.TrackerDayClosed.v1':
+        return state;
+      default:
+        return unreachable(type);
+    }
+  },
+};
+
+const aggregate: Aggregate<UsageTotals, UsageCommand, UsageEvent, never> = {
+  schemas: usageEvents,
+  decider: usageTotalsDecider,
+};
+
+/**
+ * Appends totals to a usage stream of a past day, part by part because together they may exceed an append, and truncates the
+ * counts before them. Reads the stream once, since it may have millions of events. Idempotent, also after a crash.
+ */
+export const totalUsage = async (
+  store: EventStore,
+  stream: string,
+  context: CommandContext,
+): Promise<void> => {
+  const afterConflict = conflictRetries();
+  let known: Loaded<UsageTotals> = { state: usageTotalsDecider.initial, revision: null };
+  for await (const stored of throttled(store.readStream(stream))) {
+    known = evolveStored(aggregate, known, stored);
+  }
+  for (;;) {
+    const decision = usageTotalsDecider.decide({ type: 'Total' }, known.state);
+    if (!decision.ok || decision.value.length === 0) break;
+    try {
+      for (const part of decision.value) {
+        const events = toNewEvents(usageEvents, [part], context);
+        const { revision } = await appendSafely(store, stream, known.revision ?? 'no_stream', events);
+        known = { state: usageTotalsDecider.evolve(known.state, part), revision };
+      }
+    } catch (error) {
+      await afterConflict(error);
+      known = await load(store, aggregate, stream, known);
+    }
+  }
+  const { state, revision } = known;
+  if (revision !== null) await store.truncateBefore(stream, revision - state.partsWritten + 1);
+};
+
+/** Rows per event: about half of what one append may hold. */
+const PART_ROWS = 5_000;
+
+/** Marks an event that reopens the day; the parts of a closing are numbered from 1. */
+const REOPENED_PART = 0;
+
+/** Records the counts of a past day (`YYYY-MM-DD`). Idempotent. */
+export const closeTrackerDay = async (
+  store: EventStore,
+  day: string,
+  counts: readonly TrackerHour[],
+  context: CommandContext,
+): Promise<void> => {
+  const stream = trackerDayStream(day);
+  const parts = Math.max(1, Math.ceil(counts.length / PART_ROWS));
+  let first: Revision = 0;
+  for await (const stored of store.readStream(stream)) if (isReopening(stored)) first = stored.revision + 1;
+  for (let part = 1; part <= parts; part += 1) {
+    const rows = counts.slice((part - 1) * PART_ROWS, part * PART_ROWS);
+    const data = { day, part, parts, counts: rows };
+    const events = toNewEvents(usageEvents, [{ type: 'usage.TrackerDayClosed.v1', data }], context);
+    await writePart(store, stream, first + part - 1, events);
+  }
+};
+
+/** Reopens a day that a fast clock closed too early; the next closing replaces its counts. Idempotent. */
+export const reopenTrackerDay = async (
+  store: EventStore,
+  day: string,
+  context: CommandContext,
+): Promise<void> => {
+  const stream = trackerDayStream(day);
+  for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
+    if (isReopening(last)) return;
+    const data = { day, part: REOPENED_PART, parts: 1, counts: [] };
+    const events = toNewEvents(usageEvents, [{ type: 'usage.TrackerDayClosed.v1', data }], context);
+    await writePart(store, stream, last.revision + 1, events);
+  }
+};
+
+const isReopening = (stored: RecordedEvent): boolean => {
+  const event = readEvent(usageEvents, stored);
+  return event?.type === 'usage.TrackerDayClosed.v1' && event.data.part === REOPENED_PART;
+};
+
+/** Appends a part at its revision, unless it is already written. */
+const writePart = async (
+  store: EventStore,
+  stream: string,
+  revision: Revision,
+  events: readonly NewEvent[],
+): Promise<void> => {
+  const afterConflict = conflictRetries();
+  for (;;) {
+    try {
+      await appendSafely(store, stream, revision === 0 ? 'no_stream' : revision - 1, events);
+      return;
+    } catch (error) {
+      await afterConflict(error);
+      // A conflict alone does not prove that the part is stored: the conflicting event may never be replicated.
+      for await (const stored of store.readStream(stream, { from: revision, limit: 1 })) {
+        if (stored.revision === revision) return;
+      }
+    }
+  }
+};

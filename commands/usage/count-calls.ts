@@ -1,0 +1,82 @@
+import { HOUR } from '../../domain/kernel/time.ts';
+import {
+  type LookupCount,
+  type Outcome,
+  plus,
+  plusCalls,
+  type TrackerCalls,
+} from '../../domain/usage/events.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { type Clock, iso } from '../../platform/clock.ts';
+import { createGroupCounter } from './group-counter.ts';
+
+/** Formats the UTC hour of an instant as `YYYY-MM-DDTHH`, caching the last one. */
+export const hourOf = (() => {
+  let known = { number: -1, text: '' };
+  return (at: number): string => {
+    const number = Math.floor(at / HOUR);
+    if (number !== known.number) known = { number, text: iso(at).slice(0, 13) };
+    return known.text;
+  };
+})();
+
+interface CountedLookup {
+  readonly keyId: string;
+  readonly outcome: Outcome;
+  readonly served: boolean;
+  readonly durationMs: number;
+}
+
+export interface LookupCounter {
+  /** Resolves once the count is durable. @throws CountNotDurable */
+  count(lookup: CountedLookup): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Counts the lookup responses of this process by key, hour and outcome. */
+export const createLookupCounter = (store: EventStore, clock: Clock): LookupCounter => {
+  const counter = createGroupCounter<LookupCount>(store, clock, {
+    keyOf: ([key, hour, outcome]) => `${key} ${hour} ${outcome}`,
+    plus,
+    counted: (counts) => ({ type: 'usage.LookupsCounted.v1', data: { counts } }),
+    corrected: (counts) => ({ type: 'usage.LookupsCorrected.v1', data: { counts } }),
+  });
+  return {
+    count: ({ keyId, outcome, served, durationMs }) =>
+      counter.count([keyId, hourOf(clock.now()), outcome, 1, served ? 1 : 0, Math.round(durationMs * 1_000)]),
+    close: () => counter.close(),
+  };
+};
+
+/** A successful API call about a tracker (contract, Trackers 2). */
+export interface TrackerCall {
+  /** Whether the status was not 202. */
+  readonly completed: boolean;
+  /** Whether the result named a company. */
+  readonly company: boolean;
+}
+
+export interface TrackerCallCounter {
+  /** Resolves once the count is durable. @throws CountNotDurable */
+  capture(trackerId: string): Promise<void>;
+  /** Resolves once the count is durable. @throws CountNotDurable */
+  call(trackerId: string, call: TrackerCall): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Counts captures and API calls by tracker and hour. */
+export const createTrackerCallCounter = (store: EventStore, clock: Clock): TrackerCallCounter => {
+  const counter = createGroupCounter<TrackerCalls>(store, clock, {
+    keyOf: ([tracker, hour]) => `${tracker} ${hour}`,
+    plus: plusCalls,
+    counted: (counts) => ({ type: 'usage.TrackerCallsCounted.v1', data: { counts } }),
+    corrected: (counts) => ({ type: 'usage.TrackerCallsCorrected.v1', data: { counts } }),
+  });
+  const hour = () => hourOf(clock.now());
+  return {
+    capture: (trackerId) => counter.count([trackerId, hour(), 1, 0, 0, 0]),
+    call: (trackerId, { completed, company }) =>
+      counter.count([trackerId, hour(), 0, 1, completed ? 1 : 0, company ? 1 : 0]),
+    close: () => counter.close(),
+  };
+};

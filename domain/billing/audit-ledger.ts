@@ -1,0 +1,215 @@
+import { z } from 'zod';
+import { readEvent } from '../kernel/events.ts';
+import { type BillingEvent, billingEvents, billingStream } from './events.ts';
+import { digestOf, ledgerDecider } from './ledger.ts';
+
+/** Kinds of audit findings; `docs/auditing.md` explains each. */
+export type DifferenceKind =
+  | 'number_gap'
+  | 'unreadable_entry'
+  | 'previous_mismatch'
+  | 'digest_mismatch'
+  | 'order'
+  | 'duplicate_reveal'
+  | 'missing_entry'
+  | 'unknown_reveal'
+  | 'missing_receipt'
+  | 'missing_completion'
+  | 'unreadable_receipt'
+  | 'receipt_mismatch'
+  | 'unit_mismatch'
+  | 'read_model_mismatch'
+  | 'usage_mismatch'
+  | 'anchor_missing'
+  | 'anchor_signature';
+
+export interface Difference {
+  readonly kind: DifferenceKind;
+  readonly stream: string;
+  readonly revision: number | null;
+  readonly reveal_id: string | null;
+  readonly detail: string;
+}
+
+/** An event of a ledger's stream, valid or not. */
+export interface StoredEntry {
+  readonly revision: number;
+  /** Position of the entry itself in the log. */
+  readonly position: bigint;
+  readonly type: string;
+  readonly data: object;
+}
+
+export interface Entry extends Omit<BillingEvent['data'], 'position' | 'previous'> {
+  readonly number: number;
+  readonly position: bigint;
+}
+
+export interface Chain {
+  readonly entries: readonly Entry[];
+  readonly differences: readonly Difference[];
+}
+
+/**
+ * Checks a partner's ledger from its first entry: numbering, digests, references to the previous entry, log order, and
+ * duplicate reveals. Entry by entry: a digest of each takes time, in which a server has other work.
+ */
+export const createChainCheck = (
+  partnerId: string,
+): { readonly add: (stored: StoredEntry) => void; readonly chain: Chain } => {
+  const stream = billingStream(partnerId);
+  const differences: Difference[] = [];
+  const entries: Entry[] = [];
+  const numbers = new Map<string, number>();
+  let next = 0;
+  /** null: the previous entry is missing or unreadable. */
+  let digest: string | null = ledgerDecider.initial.digest;
+  let position = -1n;
+
+  const add = ({ revision, position: ownPosition, type, data }: StoredEntry): void => {
+    const differ = (kind: DifferenceKind, reveal_id: string | null, detail: string): void =>
+      void differences.push({ kind, stream, revision, reveal_id, detail });
+    if (revision !== next) {
+      differ('number_gap', null, `after entry ${next - 1} comes entry ${revision}`);
+      digest = null;
+    }
+    next = revision + 1;
+    const entry = read(type, data);
+    if (typeof entry === 'string') {
+      differ('unreadable_entry', null, entry);
+      digest = null;
+      return;
+    }
+    const { reveal_id } = entry;
+    if (digest !== null && entry.previous !== digest) {
+      differ('previous_mismatch', reveal_id, `names ${entry.previous}, the entry before has ${digest}`);
+    }
+    const own = digestOf(revision, entry);
+    if (own !== entry.digest) {
+      differ('digest_mismatch', reveal_id, `has ${entry.digest}, its fields come to ${own}`);
+    } else if (entry.partner_id !== partnerId) {
+      differ('digest_mismatch', reveal_id, `is an entry of partner ${entry.partner_id}`);
+    }
+    const at = BigInt(entry.position);
+    if (at <= position) differ('order', reveal_id, `position ${at} is not above ${position}`);
+    if (at >= ownPosition)
+      differ('order', reveal_id, `position ${at} is not before the entry's own, ${ownPosition}`);
+    const before = numbers.get(reveal_id);
+    if (before !== undefined) differ('duplicate_reveal', reveal_id, `stands in entry ${before} too`);
+    else numbers.set(reveal_id, revision);
+    const { previous: _previous, ...rest } = entry;
+    entries.push({ ...rest, number: revision, position: at });
+    ({ digest } = entry);
+    position = at;
+  };
+  return { add, chain: { entries, differences } };
+};
+
+/** Returns the entry, or why it is invalid. */
+const read = (type: string, data: object): BillingEvent['data'] | string => {
+  try {
+    return readEvent(billingEvents, { type, data })?.data ?? `${type} is no entry`;
+  } catch (error) {
+    return String((error as Error).message).replaceAll(/\s+/g, ' ');
+  }
+};
+
+export interface MonthOfLedger {
+  readonly month: string;
+  readonly entries: number;
+  readonly units: number;
+  /** Digest of the month's last entry, for the auditor to note; null if there is none. */
+  readonly head_digest: string | null;
+}
+
+/** Groups the ledger by month of completion (UTC, `YYYY-MM`), or returns one month. */
+export const monthsOf = (entries: readonly Entry[], only?: string): MonthOfLedger[] => {
+  const months = new Map<string, MonthOfLedger>();
+  if (only !== undefined) months.set(only, { month: only, entries: 0, units: 0, head_digest: null });
+  for (const { completed_at, units, digest } of entries) {
+    const month = monthOf(completed_at);
+    if (only !== undefined && month !== only) continue;
+    const sum = months.get(month);
+    months.set(month, {
+      month,
+      entries: (sum?.entries ?? 0) + 1,
+      units: (sum?.units ?? 0) + units,
+      head_digest: digest,
+    });
+  }
+  return [...months.values()].sort((a, b) => (a.month < b.month ? -1 : 1));
+};
+
+/** Returns the UTC month of an ISO 8601 instant, `YYYY-MM`. */
+export const monthOf = (instant: string): string => instant.slice(0, 7);
+
+/** The state of a partner's ledger at one moment, for an auditor to keep outside the operator's reach. */
+export const anchorSchema = z.strictObject({
+  partner_id: z.uuid(),
+  /** Time of the anchor, by the clock of the process that made it. */
+  made_at: z.iso.datetime(),
+  entries: z.int().nonnegative(),
+  units: z.int().nonnegative(),
+  /** Digest of the last entry; 64 zeros without entries. */
+  head_digest: z.string().regex(/^[0-9a-f]{64}$/),
+  /** Ed25519, SubjectPublicKeyInfo in base64. */
+  public_key: z.base64(),
+  /** Signature of `anchorText`, in base64. */
+  signature: z.base64(),
+});
+export type Anchor = z.output<typeof anchorSchema>;
+type UnsignedAnchor = Omit<Anchor, 'public_key' | 'signature'>;
+
+/** Returns the text that an anchor's signature covers. `docs/auditing.md` defines it for other programs: it never changes. */
+export const anchorText = ({ partner_id, made_at, entries, units, head_digest }: UnsignedAnchor): string =>
+  ['doorplate anchor 1', partner_id, made_at, entries, units, head_digest].join('\n');
+
+/**
+ * Describes a ledger as an anchor does.
+ * @param entries all entries of the ledger, from a chain without differences
+ * @param made_at ISO 8601, UTC
+ */
+export const anchorOf = (partner_id: string, entries: readonly Entry[], made_at: string): UnsignedAnchor => ({
+  partner_id,
+  made_at,
+  entries: entries.length,
+  units: entries.reduce((sum, { units }) => sum + units, 0),
+  head_digest: entries.at(-1)?.digest ?? ledgerDecider.initial.digest,
+});
+
+/** Checks that the chain still has a digest noted earlier. */
+export const checkDigest = (partnerId: string, entries: readonly Entry[], digest: string): Difference[] =>
+  entries.some((entry) => entry.digest === digest)
+    ? []
+    : [differenceOf('anchor_missing', partnerId, null, `no entry has the digest ${digest}`)];
+
+/**
+ * Checks that the ledger still begins with what each anchor describes, and that each anchor is signed.
+ * @param isSigned checks a signature with the service's key for anchors
+ */
+export const checkAnchors = (
+  partnerId: string,
+  entries: readonly Entry[],
+  anchors: readonly Anchor[],
+  isSigned: (text: string, anchor: Anchor) => boolean,
+): Difference[] => {
+  const digests = new Map(entries.map(({ number, digest }) => [number, digest]));
+  return anchors.flatMap((anchor): Difference[] => {
+    const { made_at, entries: count, head_digest } = anchor;
+    if (!isSigned(anchorText(anchor), anchor)) {
+      const detail = `the anchor of ${made_at} was changed, or another key signed it: ${anchor.public_key}`;
+      return [differenceOf('anchor_signature', partnerId, null, detail)];
+    }
+    if (count === 0 || digests.get(count - 1) === head_digest) return [];
+    const has = digests.get(count - 1) ?? 'is not there';
+    const detail = `entry ${count - 1} had ${head_digest} at ${made_at}, now ${has}`;
+    return [differenceOf('anchor_missing', partnerId, count - 1, detail)];
+  });
+};
+
+const differenceOf = (
+  kind: 'anchor_missing' | 'anchor_signature',
+  partnerId: string,
+  revision: number | null,
+  detail: string,
+): Difference => ({ kind, stream: billingStream(partnerId), revision, reveal_id: null, detail });

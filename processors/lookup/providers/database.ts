@@ -1,0 +1,78 @@
+import type { Logger } from 'pino';
+import { fieldNames, type Mmdb, openMmdb, openReloadingFile } from './data-file.ts';
+import { applyVendorMapping, databasePresets, type Preset, presetForDatabase } from './mapping.ts';
+import { type Provider, parseProviderRecord } from './provider.ts';
+
+export interface DatabaseProviderOptions {
+  readonly name: string;
+  readonly file: string;
+  /** Names the file in errors. */
+  readonly variable: string;
+  /** Replaces the packaged mapping for the database's type. */
+  readonly preset: Preset | null;
+  readonly log: Logger;
+  readonly onReload?: (outcome: 'reloaded' | 'failed') => void;
+}
+
+interface OpenDatabase {
+  readonly mmdb: Mmdb;
+  readonly preset: Preset;
+}
+
+const SAMPLES = 20;
+const MAX_NAMES = 30;
+
+/** The types that hold visitors' locations and nothing of networks and companies. */
+const IS_LOCATION = /^(?:GeoIP2|GeoLite2|DBIP)-(?:City|Country)|^ipinfo (?:standard|extended)_location/;
+
+/**
+ * Creates a provider from a vendor's database (MMDB). The type in its metadata chooses the mapping. It is read again
+ * when it changes.
+ * @throws Error that names the file, and what was found in a database of an unknown type, at startup only
+ */
+export const createDatabaseProvider = async ({
+  name,
+  file,
+  variable,
+  preset,
+  log,
+  onReload,
+}: DatabaseProviderOptions): Promise<Provider & { close(): void }> => {
+  const packaged = databasePresets();
+  const database = await openReloadingFile<OpenDatabase>({
+    file,
+    parse: (content) => {
+      const mmdb = openMmdb(content);
+      const chosen = preset ?? presetForDatabase(packaged, mmdb.type);
+      if (chosen === null) throw new Error(unknownType(mmdb, variable));
+      for (const record of mmdb.sample(SAMPLES)) toRecord(chosen, record);
+      return { mmdb, preset: chosen };
+    },
+    log,
+    provider: name,
+    variable,
+    onReload,
+  });
+  return {
+    name,
+    lookup: async (ip, _signal, { onRaw } = {}) => {
+      const { mmdb, preset: chosen } = database.current();
+      const record = mmdb.find(ip);
+      onRaw?.(record);
+      return record === null ? null : toRecord(chosen, record);
+    },
+    close: database.close,
+  };
+};
+
+const toRecord = ({ mapping }: Preset, record: unknown) =>
+  parseProviderRecord(applyVendorMapping(mapping, record));
+
+const unknownType = ({ type, sample }: Mmdb, variable: string): string => {
+  const names = [...new Set(sample(SAMPLES).flatMap((record) => fieldNames(record)))].sort();
+  const shown = names.slice(0, MAX_NAMES).join(', ') + (names.length > MAX_NAMES ? ', …' : '');
+  const found = `is a database of the type '${type}' with the fields ${shown || '(none)'}`;
+  return IS_LOCATION.test(type)
+    ? `${found}: it holds locations, not companies or networks`
+    : `${found}, for which there is no mapping: ${variable.replace(/_FILE$/, '_MAP')} can name one (docs/providers.md)`;
+};

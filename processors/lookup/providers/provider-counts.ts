@@ -1,0 +1,120 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { DAY, utcDay } from '../../../domain/kernel/time.ts';
+import type { Clock } from '../../../platform/clock.ts';
+import { DURABLY } from '../../../platform/durably.ts';
+import type { ProviderOutcome } from '../../../platform/provider-metrics.ts';
+
+export interface ProviderCounts {
+  /** Counts a question to a provider. `ms`: duration of the call. */
+  asked(provider: string, outcome: ProviderOutcome, ms: number): void;
+  /** Counts a result whose company is the provider's. */
+  taken(provider: string): void;
+  /** Saves at once what was counted since the last save. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+}
+
+type Counted = Record<ProviderOutcome | 'taken' | 'duration_ms', number>;
+
+const FLUSH_MS = 5_000;
+const NONE: Counted = {
+  company: 0,
+  isp: 0,
+  unclassified: 0,
+  unknown: 0,
+  failed: 0,
+  not_asked: 0,
+  taken: 0,
+  duration_ms: 0,
+};
+
+/**
+ * Counts questions to providers by UTC day, for analysts and `doorplate provider list`. A crash loses the counts of the last
+ * seconds.
+ */
+export const createProviderCounts = ({
+  pool,
+  clock,
+  log,
+}: {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+  readonly log: Logger;
+}): ProviderCounts => {
+  let waiting = new Map<string, Counted & { provider: string; day: string }>();
+  const entry = (provider: string): Counted => {
+    const day = utcDay(clock.now());
+    const key = `${day} ${provider}`;
+    const found = waiting.get(key) ?? { ...NONE, provider, day };
+    waiting.set(key, found);
+    return found;
+  };
+  const flush = async (): Promise<void> => {
+    if (waiting.size === 0) return;
+    const rows = [...waiting.values()];
+    waiting = new Map();
+    await pool
+      .query({ name: 'count_providers', text: ADD, values: [JSON.stringify(rows)] })
+      .catch((error: Error) => {
+        log.warn(
+          { error: error.message, rows: rows.length },
+          'counts of providers were not saved and are lost',
+        );
+      });
+  };
+  const timer = setInterval(flush, FLUSH_MS).unref();
+  return {
+    asked: (provider, outcome, ms) => {
+      const counted = entry(provider);
+      counted[outcome] += 1;
+      if (outcome !== 'not_asked') counted.duration_ms += Math.round(ms);
+    },
+    taken: (provider) => {
+      entry(provider).taken += 1;
+    },
+    flush,
+    close: async () => {
+      clearInterval(timer);
+      await flush();
+    },
+  };
+};
+
+const COLUMNS = Object.keys(NONE);
+
+/** Sorted, so that the saves of two processes cannot deadlock. */
+const ADD = `
+  insert into work.provider_day as d (provider, day, ${COLUMNS.join(', ')})
+  select provider, day, ${COLUMNS.map((name) => `coalesce(${name}, 0)`).join(', ')}
+  from json_populate_recordset(null::work.provider_day, $1)
+  order by provider, day
+  on conflict (provider, day) do update set ${COLUMNS.map((name) => `${name} = d.${name} + excluded.${name}`).join(', ')}`;
+
+/**
+ * Takes one request from a provider's budget of a UTC day, exactly over all processes. `day`: `YYYY-MM-DD`.
+ * @returns false if the budget is used up
+ */
+export const takeFromBudget = async (
+  pool: pg.Pool,
+  provider: string,
+  day: string,
+  requestsPerDay: number,
+): Promise<boolean> => {
+  const { rowCount } = await pool.query({
+    name: 'take_from_budget',
+    text: `insert into work.provider_day as d (provider, day, budget_used)
+           select $1, $2::date, 1 from ${DURABLY}
+           on conflict (provider, day) do update set budget_used = d.budget_used + 1 where d.budget_used < $3`,
+    values: [provider, day, requestsPerDay],
+  });
+  return rowCount === 1;
+};
+
+/** As long as usage is kept. */
+const KEPT_DAYS = 400;
+
+/** Deletes the counts of days past their retention. `now` in milliseconds. */
+export const forgetProviderDays = async (pool: pg.Pool, now: number): Promise<void> => {
+  await pool.query('delete from work.provider_day where day < $1::date', [utcDay(now - KEPT_DAYS * DAY)]);
+};

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { parsePublicAddress } from '../../../domain/kernel/address.ts';
+import type { ProviderAnswer, ProviderRecord } from '../../../domain/lookup/answers.ts';
+import { companySchema, matchTypeSchema, networkSchema } from '../../../domain/lookup/result.ts';
+import type { ProviderOutcome } from '../../../platform/provider-metrics.ts';
+
+/** What a lookup tells beside its result. */
+interface LookupOptions {
+  /** Called with the source's own answer before it is mapped. */
+  readonly onRaw?: ((raw: unknown) => void) | undefined;
+  /** Awaited before the source is asked once more within the same lookup. @throws NotAsked */
+  readonly again?: (() => Promise<void>) | undefined;
+}
+
+/** A source of company data. */
+export interface Provider {
+  readonly name: string;
+  /**
+   * Returns the record of a canonical public address; null if it is unknown.
+   * @throws if the lookup failed or timed out
+   */
+  lookup(ip: string, signal: AbortSignal, options?: LookupOptions): Promise<ProviderRecord | null>;
+  /** Whether it is known that a lookup would be held back now. Default: it is not. */
+  isHeldBack?(): boolean;
+}
+
+/** The provider is down or refuses every call; other failures are of one address alone. */
+export class Unavailable extends Error {}
+
+/** The provider was held back, so that nothing is known of what it would have answered. */
+export class NotAsked extends Error {}
+
+/** The record of an address that a provider does not know. */
+export const UNKNOWN: ProviderRecord = {
+  match_type: 'unclassified',
+  network: null,
+  company: null,
+  fresh_for_days: null,
+};
+
+export interface ChainNotes {
+  /** Called for each provider that was asked or held back. `ms`: duration of the call. */
+  asked(provider: string, outcome: ProviderOutcome, ms: number): void;
+}
+
+interface ChainOptions {
+  readonly answered?: readonly string[];
+  readonly notes?: ChainNotes;
+}
+
+/**
+ * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is an
+ * answer too, which never means that there is no company. No provider is asked about an address that is not public.
+ * `answered`: providers that are known to know nothing.
+ */
+export const askChain = async (
+  chain: readonly Provider[],
+  ip: string,
+  signal: AbortSignal,
+  { answered = [], notes }: ChainOptions = {},
+): Promise<ProviderAnswer[]> => {
+  // An address may have been public in the release that accepted it.
+  if (parsePublicAddress(ip) === null) return chain.map(({ name }) => ({ provider: name, record: UNKNOWN }));
+  const answers: ProviderAnswer[] = [];
+  for (const { name: provider, lookup } of chain) {
+    if (answered.includes(provider)) {
+      answers.push({ provider, record: UNKNOWN });
+      continue;
+    }
+    const started = performance.now();
+    const note = (outcome: ProviderOutcome): void =>
+      notes?.asked(provider, outcome, performance.now() - started);
+    try {
+      const found = await lookup(ip, signal);
+      note(found?.match_type ?? 'unknown');
+      answers.push({ provider, record: found ?? UNKNOWN });
+      if (found?.match_type === 'company') break;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const isHeldBack = error instanceof NotAsked;
+      note(isHeldBack ? 'not_asked' : 'failed');
+      answers.push(isHeldBack ? { provider, heldBack: reason } : { provider, failure: reason });
+    }
+  }
+  return answers;
+};
+
+/** PostgreSQL rejects NUL in text, and a lone surrogate is not a valid character. */
+const isText = (value: unknown): boolean =>
+  typeof value !== 'string' || (value.isWellFormed() && !value.includes('\u0000'));
+const isShort = (value: unknown): boolean => jsonBytes(value) <= MAX_FIELD_BYTES;
+const all =
+  (isValid: (value: unknown) => boolean) =>
+  (fields: object | null): boolean =>
+    fields === null || Object.values(fields).every(isValid);
+
+/**
+ * As JSON. Over time a result may take each field from another record, and what repeats it, sealed, has to fit into an append of
+ * 1 MiB: a webhook event that did not would stop the webhooks of all partners.
+ */
+const MAX_FIELD_BYTES = 16_384;
+/** As JSON: many addresses may have the largest record. */
+const MAX_RECORD_BYTES = 65_536;
+const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+
+const storable = <Fields extends z.ZodType<object>>(fields: Fields) =>
+  fields
+    .nullable()
+    .default(null)
+    .refine(all(isText), 'holds text that cannot be stored')
+    .refine(all(isShort), 'holds text that is too large');
+
+/** A provider's record of one address (contract, Providers 1); every field may be left out. */
+const providerRecordSchema = z.object({
+  match_type: matchTypeSchema,
+  network: storable(networkSchema),
+  company: storable(companySchema),
+  fresh_for_days: z.int().min(1).max(3_650).nullable().default(null),
+});
+
+/** Validates a record. @throws Error with a one-line reason */
+export const parseProviderRecord = (value: unknown): ProviderRecord => {
+  const parsed = providerRecordSchema.safeParse(value);
+  if (parsed.success) {
+    if (jsonBytes(parsed.data) > MAX_RECORD_BYTES) throw new Error('wrong record: it is too large');
+    return parsed.data;
+  }
+  const [issue] = parsed.error.issues;
+  throw new Error(`wrong record: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
+};

@@ -1,0 +1,134 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import type { Clock } from '../../platform/clock.ts';
+import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
+import { rowLoader } from '../../platform/loaders.ts';
+import { type MasterKey, openText, type SealedText } from '../../platform/master-key.ts';
+
+/** What signs for an endpoint, as its row has it. */
+interface SecretRow {
+  readonly webhook_id: string;
+  /** null: the endpoint is deleted. */
+  readonly secret: SealedText | null;
+  readonly previous_secret: SealedText | null;
+  readonly secret_rotation_until: Date | null;
+}
+
+/** The keys that sign at `now` (milliseconds), newest first: two while a rotation's overlap runs; none once deleted. */
+const signingSecrets = (master: MasterKey, row: SecretRow, now: number): Buffer[] => {
+  const { webhook_id, secret, previous_secret, secret_rotation_until } = row;
+  const overlaps = secret_rotation_until !== null && now < secret_rotation_until.getTime();
+  return [secret, overlaps ? previous_secret : null].flatMap((sealed) =>
+    sealed === null ? [] : [openText(master, sealed, webhook_id)],
+  );
+};
+
+/** Reads and opens what signs for an endpoint now; none where it is deleted or not there. */
+export const createSigningSecrets =
+  ({ pool, master, clock }: { readonly pool: pg.Pool; readonly master: MasterKey; readonly clock: Clock }) =>
+  async (webhookId: string): Promise<readonly Buffer[]> => {
+    const { rows } = await pool.query<SecretRow>({
+      name: 'signing_secrets',
+      text: `select webhook_id, secret, previous_secret, secret_rotation_until
+             from read.webhook_endpoint where webhook_id = $1`,
+      values: [webhookId],
+    });
+    return rows.flatMap((row) => signingSecrets(master, row, clock.now()));
+  };
+
+/** Endpoints, deleted ones apart, of which a secret is sealed under another master key than this. */
+export const endpointsSealedOtherwise = async (
+  pool: pg.Pool,
+  masterKeyId: string,
+): Promise<readonly { readonly webhook_id: string; readonly partner_id: string }[]> => {
+  const { rows } = await pool.query<{ webhook_id: string; partner_id: string }>(
+    `select webhook_id, partner_id from read.webhook_endpoint
+     where deleted_at is null
+       and (secret->>'master_key_id' <> $1 or previous_secret->>'master_key_id' <> $1)
+     order by webhook_id`,
+    [masterKeyId],
+  );
+  return rows;
+};
+
+interface TargetsDeps {
+  readonly pool: pg.Pool;
+  readonly master: MasterKey;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Where endpoints take their events just now, and what signs them; what takes none is left out. */
+export const createTargets =
+  ({ pool, master, clock, log }: TargetsDeps) =>
+  async (
+    webhookIds: readonly string[],
+  ): Promise<ReadonlyMap<string, { readonly url: string; readonly secrets: readonly Buffer[] }>> => {
+    const { rows } = await pool.query<SecretRow & { readonly url: string }>({
+      name: 'webhook_targets',
+      text: `select webhook_id, url, secret, previous_secret, secret_rotation_until
+             from read.webhook_endpoint where webhook_id = any ($1) and enabled and deleted_at is null`,
+      values: [webhookIds],
+    });
+    const targets = new Map<string, { readonly url: string; readonly secrets: readonly Buffer[] }>();
+    for (const row of rows) {
+      try {
+        targets.set(row.webhook_id, { url: row.url, secrets: signingSecrets(master, row, clock.now()) });
+      } catch (error) {
+        // Nothing goes out unsigned; the others do.
+        log.error({ webhook: row.webhook_id, error: String(error) }, 'a signing secret cannot be opened');
+      }
+    }
+    return targets;
+  };
+
+/** The body of an event, byte for byte as it was stored; null: it has expired, is unreadable, or there was none. */
+export type BodyOf = (eventId: string) => Promise<Buffer | null>;
+
+/** `unreadable`: the body is stored and has not expired, but the key that it was sealed under was destroyed too early. */
+type StoredBodyOf = (eventId: string) => Promise<Buffer | 'unreadable' | null>;
+
+interface SealedBody {
+  readonly event_id: string;
+  readonly day: string;
+  readonly sealed: Buffer;
+}
+
+export const createBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => number): BodyOf => {
+  const stored = createStoredBodies(pool, dayKeys, now);
+  return async (eventId) => {
+    const body = await stored(eventId);
+    return body === 'unreadable' ? null : body;
+  };
+};
+
+/** Concurrent calls share a query, because an event is often delivered to several endpoints at once. */
+export const createStoredBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => number): StoredBodyOf => {
+  const find = rowLoader(async (ids) => {
+    const { rows } = await pool.query<SealedBody>({
+      name: 'webhook_bodies',
+      text: `select event_id, day::text, sealed from read.webhook_payload
+             where event_id = any ($1) and expires_at > $2`,
+      values: [ids, new Date(now())],
+    });
+    return new Map(rows.map((row) => [row.event_id, row]));
+  });
+  return async (eventId) => {
+    const row = await find(eventId);
+    const key = row && (await dayKeys.of(row.day));
+    return row && key ? (tryToOpen(key, row.sealed, row.event_id) ?? 'unreadable') : null;
+  };
+};
+
+/** Returns how full the fullest partner's queue is, by deliveries or by bytes of payloads: 1 is full. */
+export const readQueueFill = async (pool: pg.Pool, deliveries: number, bytes: number): Promise<number> => {
+  const { rows } = await pool.query<{ fill: number }>(
+    `select greatest(
+       (select max(n) / $1::float8 from (
+         select sum(pending) as n from read.webhook_health where deleted_at is null group by partner_id) p),
+       (select max(n) / $2::float8 from (select sum(bytes) as n from read.webhook_retained group by partner_id) b),
+       0)::float8 as fill`,
+    [deliveries, bytes],
+  );
+  return rows[0]?.fill ?? 0;
+};

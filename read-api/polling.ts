@@ -1,2 +1,0 @@
-/** The suggested least delay between polls, seconds. */
-export const POLL_SECONDS = 15;
