@@ -220,7 +220,9 @@ describe('a claimed domain', () => {
     startChecks({ newResolver });
     await isDue('last.example', randomUUID());
     await eventually('a later name is checked', () => asked.includes('last.example'));
-    expect(asked.filter((name) => name.endsWith('.silent.example'))).toHaveLength(2);
+    const silent = () => asked.filter((name) => name.endsWith('.silent.example')).length;
+    await eventually('two of the silent names are checked', () => silent() >= 2);
+    expect(silent()).toBe(2);
   });
 
   it('is checked before further names of many partners that have just had a check', async () => {
