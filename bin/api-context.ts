@@ -9,13 +9,12 @@ import type { PartnerRequest } from '../http/contract/route.ts';
 import { TrackingUnavailable } from '../http/errors/failures.ts';
 import { createOwnHost, createServedHosts, type ServedHosts } from '../http/server/own-host.ts';
 import { type Countries, createCountries } from '../platform/country.ts';
-import type { Metrics } from '../platform/metrics.ts';
-import type { RateLimiter } from '../platform/rate-limit.ts';
+import type { RateLimiter } from '../platform/limits/rate-limit.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { createDomainDirectory, type DomainDirectory } from '../queries/domains/directory.ts';
 import { createTrackerDirectory, type TrackerDirectory } from '../queries/trackers/directory.ts';
 import { type Clues, openClues } from './modules/signals.ts';
-import { type ReadModels, readModels } from './read-models.ts';
-import type { Runtime } from './runtime.ts';
+import { type ReadModels, type Runtime, readModels } from './runtime.ts';
 
 /** What the modules build the API's routes from. */
 export interface ApiContext extends ReadModels {

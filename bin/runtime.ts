@@ -5,28 +5,74 @@ import { createKnownEpochs } from '../commands/epochs/epochs.ts';
 import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/aggregates.ts';
 import { createEndpointBatcher, type EndpointBatcher } from '../commands/webhooks/manage-endpoints.ts';
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
-import type { EventStore } from '../event-store/port.ts';
-import type { Tail } from '../event-store/tail.ts';
-import { type Clock, systemClock } from '../platform/clock.ts';
-import type { Config } from '../platform/config.ts';
-import { openDataFolder } from '../platform/data-folder.ts';
-import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
+import type { EventStore, Position } from '../event-store/port.ts';
+import { createPostgresEventStore } from '../event-store/postgres/store.ts';
+import { withSharedHead } from '../event-store/shared-head.ts';
+import { createTail, type Tail } from '../event-store/tail.ts';
+import { tracedStore } from '../event-store/traced-store.ts';
+import { type Clock, systemClock } from '../platform/clock/clock.ts';
+import { endsWithin } from '../platform/clock/waiting.ts';
+import type { Config } from '../platform/config/config.ts';
+import { openDataFolder } from '../platform/config/data-folder.ts';
+import {
+  bindKeys,
+  createDayKeys,
+  type DayKeys,
+  keyedDigest,
+  serviceKey,
+} from '../platform/crypto/keyring.ts';
+import { loadMasterKey, type MasterKey } from '../platform/crypto/master-key.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
-import { endPool } from '../platform/end-postgres.ts';
-import { bindKeys, keyedDigest, serviceKey } from '../platform/keyring.ts';
-import type { Logger } from '../platform/log.ts';
-import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
-import { MigrationError, migrate } from '../platform/migrate.ts';
-import { openPool } from '../platform/open-pool.ts';
-import { endsWithin } from '../platform/pause.ts';
-import { createSlonik } from '../platform/slonik.ts';
-import { Unreachable } from '../platform/unreachable.ts';
+import { MigrationError, migrate } from '../platform/postgres/migrate.ts';
+import { endPool, openPool } from '../platform/postgres/pool.ts';
+import { createSlonik } from '../platform/postgres/slonik.ts';
+import { Unreachable } from '../platform/postgres/unavailable.ts';
+import type { Logger } from '../platform/telemetry/log.ts';
 import { createLookupUses, type LookupUses } from '../processors/lookup/lookup-uses.ts';
 import { createProviderCounts, type ProviderCounts } from '../processors/lookup/provider-counts.ts';
 import { createWebhookQueue, type WebhookQueue } from '../processors/webhooks/queue-admission.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { type Cursors, createCursors } from '../read-api/cursor.ts';
-import { openStore } from './open-store.ts';
+
+/** Imported lazily, because the client is slow to load and only used with EVENTSTORE_URL. */
+const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
+
+/** A call to EventStoreDB takes a millisecond of the event loop. */
+const HEAD_GAP_MS = 20;
+
+interface StoreOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly hasOtherListeners: () => boolean;
+  readonly aroundStore: (store: EventStore) => EventStore;
+}
+
+interface OpenedStore {
+  readonly store: EventStore;
+  readonly tail: Tail;
+  readonly logStalls: () => number;
+}
+
+/** Opens the configured event store, or the one in PostgreSQL, and its tail. */
+const openStore = async (
+  config: Config,
+  url: string,
+  { clock, log, hasOtherListeners, aroundStore }: StoreOptions,
+): Promise<OpenedStore> => {
+  const { now } = clock;
+  let stalls = 0;
+  const onStall = (error: Error, after: Position | null): void => {
+    stalls += 1;
+    log.warn({ error: error.message, after: String(after) }, 'the log could not be read; retry scheduled');
+  };
+  const opened = config.EVENTSTORE_URL
+    ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now, onStall })
+    : createPostgresEventStore({ url, now, hasOtherListeners, onStall });
+  const traced = tracedStore(aroundStore(opened), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
+  const store = withSharedHead(traced, config.EVENTSTORE_URL ? HEAD_GAP_MS : 0);
+  const tail = createTail({ store, now, log });
+  return { store, tail, logStalls: () => stalls };
+};
 
 /** The shared resources of every command and role. */
 export interface Runtime {
@@ -190,4 +236,32 @@ export const openRuntime = async (
     await postgres?.stop();
     throw error;
   }
+};
+
+/** Reads that include what was written before. `names`: projections. */
+export interface ReadModels {
+  /** Returns a wait for the store's current head; it resolves to false after a time limit. */
+  readonly caughtUp: (names: readonly string[], limitMs?: number) => () => Promise<boolean>;
+  /** As `caughtUp`, for polls, which are frequent and not urgent: they do not make projections hurry. */
+  readonly polled: (names: readonly string[]) => (limitMs: number) => Promise<boolean>;
+  /** Returns a brief wait for a caller's own write; after its time limit the write is answered anyway. */
+  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+}
+
+/** Time limit of waiting for a caller's own write. */
+const OWN_WRITE_MS = 1_000;
+/** Time limit of a read that must include all earlier writes. */
+const CAUGHT_UP_MS = 4_000;
+
+/** Waits for the read models. A projection that an event has stopped delays only its own reads. */
+export const readModels = ({ store, progress }: Pick<Runtime, 'store' | 'progress'>): ReadModels => {
+  const { head } = store;
+  return {
+    caughtUp:
+      (names, limitMs = CAUGHT_UP_MS) =>
+      async () =>
+        progress.reached(names, await head(), limitMs),
+    polled: (names) => async (limitMs) => progress.reached(names, await head(), limitMs, 'patient'),
+    ownWrite: (names) => (position) => progress.reached(names, position, OWN_WRITE_MS),
+  };
 };

@@ -1,16 +1,14 @@
 import type { WorkCapacity } from '../commands/lookup/submit-lookup.ts';
 import type { Position } from '../event-store/port.ts';
-import type { Leases } from '../platform/leases.ts';
-import type { Metrics } from '../platform/metrics.ts';
-import type { Job } from '../platform/periodically.ts';
-import { createRateLimiter, type RateLimiter } from '../platform/rate-limit.ts';
+import type { Job } from '../platform/clock/periodically.ts';
+import type { Leases } from '../platform/leases/leases.ts';
+import { createRateLimiter, type RateLimiter } from '../platform/limits/rate-limit.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import type { FollowingProcessor } from '../processors/follow.ts';
 import type { projectionGroups } from '../projections/all.ts';
 import { createRevealableSessions } from '../queries/sessions/revealable-sessions.ts';
-import { enrichmentCapacity } from './modules/capacity.ts';
-import type { openChain } from './modules/providers.ts';
-import { type ReadModels, readModels } from './read-models.ts';
-import type { Runtime } from './runtime.ts';
+import { enrichmentCapacity, type openChain } from './modules/providers.ts';
+import { type ReadModels, type Runtime, readModels } from './runtime.ts';
 
 /** The background work of a context. */
 export interface WorkerModule {

@@ -1,6 +1,6 @@
 import type { Result } from '../domain/kernel/decider.ts';
 import type { EventStore } from '../event-store/port.ts';
-import { inSpan, traceparent } from '../platform/spans.ts';
+import { inSpan, traceparent } from '../platform/telemetry/spans.ts';
 import { type Batch, type Batched, decideBatch, type Waiting } from './batch.ts';
 import { conflictRetries } from './conflicts.ts';
 import { appendSafely, type CommandContext, type Loaded, spanOfCommand } from './handle.ts';

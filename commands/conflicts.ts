@@ -1,6 +1,5 @@
 import { StoreBusy, WrongExpectedRevision } from '../event-store/port.ts';
-import { backoffMs } from '../platform/backoff.ts';
-import { pause } from '../platform/pause.ts';
+import { backoffMs, pause } from '../platform/clock/waiting.ts';
 
 /** A command is retried until both the number of conflicts in a row and the time are used up. */
 const MAX_CONFLICTS = 12;

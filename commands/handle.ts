@@ -14,8 +14,8 @@ import {
   StoreBusy,
   StoreUnavailable,
 } from '../event-store/port.ts';
-import { iso } from '../platform/clock.ts';
-import { inSpan, type SpanOf, traceparent } from '../platform/spans.ts';
+import { iso } from '../platform/clock/clock.ts';
+import { inSpan, type SpanOf, traceparent } from '../platform/telemetry/spans.ts';
 import { conflictRetries } from './conflicts.ts';
 import { newId } from './new-id.ts';
 

@@ -1,5 +1,5 @@
 import type { Decider } from '../domain/kernel/decider.ts';
-import { type AheadMark, reportAhead } from '../platform/ahead.ts';
+import { type AheadMark, reportAhead } from '../platform/clock/clock.ts';
 
 /** Wraps a decider to report each decision on state that a fast clock has left behind. */
 export const reportingAhead = <State, Command, Event, Refusal extends string>(

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { AppendTooLarge, type EventStore, type Revision } from '../event-store/port.ts';
-import { coalesceNextOf } from '../platform/coalesce-next.ts';
+import { coalesceNextOf } from '../platform/limits/coalesce.ts';
 import { type CommandContext, type Loaded, toNewEvents } from './handle.ts';
 import {
   eventsOf,

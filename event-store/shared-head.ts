@@ -1,4 +1,4 @@
-import { coalesceNext } from '../platform/coalesce-next.ts';
+import { coalesceNext } from '../platform/limits/coalesce.ts';
 import type { EventStore } from './port.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
-import type { Lease } from '../platform/leases.ts';
+import type { Lease } from '../platform/leases/leases.ts';
 
 /** The checkpoints of all processors of a process, saved together in one debounced statement. */
 export interface ProcessorCheckpoints {

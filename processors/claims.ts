@@ -6,10 +6,9 @@ import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import { aheadAfter } from '../domain/kernel/ahead.ts';
 import { DAY } from '../domain/kernel/time.ts';
-import { type AheadMark, reportAhead } from '../platform/ahead.ts';
-import type { Clock } from '../platform/clock.ts';
-import { forgetInBatches } from '../platform/forget.ts';
-import { createWakeup } from '../platform/wakeup.ts';
+import { type AheadMark, type Clock, reportAhead } from '../platform/clock/clock.ts';
+import { createWakeup } from '../platform/clock/waiting.ts';
+import { forgetInBatches } from '../platform/postgres/transactions.ts';
 
 export interface Claim {
   readonly item: string;

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { durably } from '../platform/durably.ts';
+import { durably } from '../platform/postgres/transactions.ts';
 
 /** The id of an item that a sweep deletes, as its expiry event names it. */
 export interface ExpiringId {

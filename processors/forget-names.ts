@@ -6,7 +6,7 @@ import { SIGNALS_PREFIX } from '../domain/signals/events.ts';
 import { USAGE_PREFIX } from '../domain/usage/events.ts';
 import { DELIVERIES_PREFIX, PAYLOAD_PREFIX } from '../domain/webhooks/events.ts';
 import type { EventStore } from '../event-store/port.ts';
-import type { Clock } from '../platform/clock.ts';
+import type { Clock } from '../platform/clock/clock.ts';
 
 /** Longer than any resend, retry or cached state can refer to a deleted stream. */
 const NAMES_KEPT_DAYS = 30;

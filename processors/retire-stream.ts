@@ -1,7 +1,12 @@
-import { isHidden } from '../event-store/hidden.ts';
-import { type EventStore, type Position, type Revision, WrongExpectedRevision } from '../event-store/port.ts';
-import type { Clock } from '../platform/clock.ts';
-import { throttled } from '../platform/throttled.ts';
+import {
+  type EventStore,
+  isHidden,
+  type Position,
+  type Revision,
+  WrongExpectedRevision,
+} from '../event-store/port.ts';
+import type { Clock } from '../platform/clock/clock.ts';
+import { throttled } from '../platform/clock/waiting.ts';
 import type { ConsumerProgress } from './consumers.ts';
 
 /** A stream with expired events, as the read model knows it. */

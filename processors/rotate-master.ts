@@ -2,11 +2,16 @@ import type pg from 'pg';
 import type { CommandContext } from '../commands/handle.ts';
 import { resealSecrets } from '../commands/webhooks/manage-endpoints.ts';
 import type { EventStore } from '../event-store/port.ts';
-import type { Clock } from '../platform/clock.ts';
-import { resealKeys } from '../platform/keyring.ts';
-import { type MasterKey, openText, sealText } from '../platform/master-key.ts';
-import { beginKeyChange, endKeyChange } from '../platform/master-key-file.ts';
-import { AnotherRuns, onlyOne } from '../platform/only-one.ts';
+import type { Clock } from '../platform/clock/clock.ts';
+import { resealKeys } from '../platform/crypto/keyring.ts';
+import {
+  beginKeyChange,
+  endKeyChange,
+  type MasterKey,
+  openText,
+  sealText,
+} from '../platform/crypto/master-key.ts';
+import { AnotherRuns, onlyOne } from '../platform/postgres/transactions.ts';
 import { endpointsSealedOtherwise } from '../queries/webhooks/targets.ts';
 import type { Reached } from './reached.ts';
 

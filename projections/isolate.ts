@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
-import type { Lease } from '../platform/leases.ts';
+import type { Lease } from '../platform/leases/leases.ts';
 import { commitSteps, markStopped, ProjectionFailed, type Step } from './checkpoints.ts';
 
 interface Isolation {

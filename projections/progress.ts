@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
-import { notify } from '../platform/channels.ts';
-import { coalesceNext } from '../platform/coalesce-next.ts';
-import { createListener, type Listener } from '../platform/listener.ts';
+import { coalesceNext } from '../platform/limits/coalesce.ts';
+import { createListener, type Listener, notify } from '../platform/postgres/notifications.ts';
 import { KnownPositions, positionsIn } from './known-positions.ts';
 
 /**

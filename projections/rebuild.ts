@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
-import { onlyOne } from '../platform/only-one.ts';
-import { OWN_SETTINGS, withSettings } from '../platform/open-pool.ts';
+import { OWN_SETTINGS, withSettings } from '../platform/postgres/pool.ts';
+import { onlyOne } from '../platform/postgres/transactions.ts';
 import type { Projection } from './projection.ts';
 import { storableEvents } from './storable.ts';
 import { NEXT, switchOver, tablesOf } from './switch-over.ts';

@@ -1,7 +1,6 @@
 import pg from 'pg';
-import { endClient } from '../platform/end-postgres.ts';
-import type { Lease } from '../platform/leases.ts';
-import { IDLE_TRANSACTION, KEPT_ALIVE } from '../platform/open-pool.ts';
+import type { Lease } from '../platform/leases/leases.ts';
+import { endClient, IDLE_TRANSACTION, KEPT_ALIVE } from '../platform/postgres/pool.ts';
 
 /** Time that a running query gets at shutdown. */
 const ENDING_MS = 1_000;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
-import { IDLE_TRANSACTION } from '../platform/open-pool.ts';
-import { pause } from '../platform/pause.ts';
+import { pause } from '../platform/clock/waiting.ts';
+import { IDLE_TRANSACTION } from '../platform/postgres/pool.ts';
 import type { Projection } from './projection.ts';
 
 export interface Switching {

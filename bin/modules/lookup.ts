@@ -3,23 +3,47 @@ import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { ENRICHMENT_PREFIX } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/contract/route.ts';
+import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { forgetProviderDays } from '../../processors/lookup/provider-counts.ts';
 import { settleEndedWork } from '../../processors/lookup/settle-ended-work.ts';
 import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';
 import { truncateIntakes } from '../../processors/lookup/truncate-intakes.ts';
+import { closeTrackerDays } from '../../processors/usage/close-tracker-days.ts';
+import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/close-usage-streams.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
+import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
 import { createAnswerCache } from '../../read-api/lookup/answer-cache.ts';
 import { getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
 import { createInFlight } from '../../read-api/lookup/in-flight.ts';
+import { getUsageRoute } from '../../read-api/usage/get-usage.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
 import type { ApiContext } from '../api-context.ts';
-import { followersOf } from '../consumers.ts';
+import { followersOf } from '../groups.ts';
 import { forgetOldResults } from '../retention.ts';
 import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
-import { enrichmentCapacity } from './capacity.ts';
-import { openProviders } from './providers.ts';
+import { enrichmentCapacity, openProviders } from './providers.ts';
+
+export const billingWork = ({ runtime: { store, clock } }: WorkerContext): WorkerModule => ({
+  processors: { visits: [billCompletedReveals(store, clock)] },
+});
+
+export const usageRoutes = ({ runtime, caughtUp }: ApiContext): Route[] => [
+  getUsageRoute({ db: runtime.db, caughtUp: caughtUp(['usage', 'lookups', 'reveals', 'reveal-units']) }),
+];
+
+export const usageWork = ({ runtime, caughtUp }: WorkerContext): WorkerModule => {
+  const { store, pool, clock } = runtime;
+  const streams = { store, pool, clock };
+  return {
+    jobs: () => [
+      ['*/10 * * * *', () => closeUsageStreams(streams)],
+      ['*/10 * * * *', () => closeTrackerDays({ ...streams, caughtUp: caughtUp(['tracker-usage']) })],
+      ['23 3 * * *', () => expireUsageStreams(streams, (before) => forgetUsageBefore(pool, before))],
+    ],
+  };
+};
 
 const SETTLED_MS = 1_000;
 

@@ -1,6 +1,8 @@
 import { requestForReveal } from '../../commands/lookup/request-for-reveal.ts';
+import { savedForReveal } from '../../commands/lookup/saved-for-reveal.ts';
 import { type CompletionPorts, completeReveal } from '../../commands/reveals/complete-reveal.ts';
 import { createRevealSession, type RevealDeps } from '../../commands/reveals/reveal-session.ts';
+import type { RevealResult } from '../../domain/reveals/events.ts';
 import type { Route } from '../../http/contract/route.ts';
 import {
   type EnrichRevealsDeps,
@@ -21,8 +23,26 @@ import { postRevealRoute } from '../../write-api/reveals/post-reveal.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
-import { useSavedResults } from './saved-results.ts';
 import { CAUGHT_UP_LIMIT_MS } from './sessions.ts';
+
+/** Returns the saved result of an address for a reveal, and records its use. */
+const useSavedResults =
+  ({
+    store,
+    digest,
+    lookupUses,
+    providers,
+  }: Pick<Runtime, 'store' | 'digest' | 'lookupUses' | 'providers'>) =>
+  async (ip: string, partnerId: string, at: number): Promise<RevealResult | null> => {
+    const saved = await savedForReveal(
+      { store, digest, configured: providers.configured },
+      ip,
+      partnerId,
+      at,
+    );
+    if (saved !== null) lookupUses.note(ip);
+    return saved;
+  };
 
 export const revealRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, trackerCommands, countCall } = context;

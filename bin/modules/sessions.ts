@@ -3,9 +3,33 @@ import type { Route } from '../../http/contract/route.ts';
 import { createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
 import { reserveForSession } from '../../processors/webhooks/queue-admission.ts';
 import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
+import { listTrackersRoute } from '../../read-api/trackers/list-trackers.ts';
+import { pixelRoute } from '../../read-api/trackers/pixel.ts';
+import { trackerUsageRoute } from '../../read-api/trackers/tracker-usage.ts';
 import { createCaptureRates } from '../../write-api/sessions/capture-rates.ts';
 import { collectRoutes } from '../../write-api/sessions/collect.ts';
+import { trackerRoutes as changingRoutes } from '../../write-api/trackers/trackers.ts';
 import type { ApiContext } from '../api-context.ts';
+
+export const trackerRoutes = ({
+  runtime: { db },
+  publicUrl,
+  trackers,
+  trackerCommands,
+  served,
+  caughtUp,
+  ownWrite,
+}: ApiContext): Route[] => [
+  listTrackersRoute(db, publicUrl),
+  ...changingRoutes({
+    commands: trackerCommands,
+    publicUrl,
+    projected: ownWrite(['trackers']),
+    changed: trackers.forget,
+  }),
+  trackerUsageRoute({ db, caughtUp: caughtUp(['trackers', 'tracker-usage', 'reveals', 'reveal-units']) }),
+  pixelRoute(trackers, served.collectsOn),
+];
 
 /**
  * Time limit of a read's wait for the read models. After it the feed returns what it has, and its cursor still misses nothing

@@ -1,6 +1,6 @@
 import { type LookupCount, type Outcome, plus } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { createGroupCounter } from './group-counter.ts';
 import { hourOf } from './hour.ts';
 

@@ -1,5 +1,5 @@
 import { HOUR } from '../../domain/kernel/time.ts';
-import { iso } from '../../platform/clock.ts';
+import { iso } from '../../platform/clock/clock.ts';
 
 /** Formats the UTC hour of an instant as `YYYY-MM-DDTHH`, caching the last one. */
 export const hourOf = (() => {

@@ -1,7 +1,7 @@
 import { type UsageEvent, usageEvents } from '../../domain/usage/events.ts';
 import { type UsageCommand, type UsageTotals, usageTotalsDecider } from '../../domain/usage/totals.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { throttled } from '../../platform/throttled.ts';
+import { throttled } from '../../platform/clock/waiting.ts';
 import { conflictRetries } from '../conflicts.ts';
 import {
   type Aggregate,

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { notify } from '../../platform/channels.ts';
-import { createListener, type Listener } from '../../platform/listener.ts';
-import { createWakeup, type Wakeup } from '../../platform/wakeup.ts';
-import { isHidden } from '../hidden.ts';
-import type { Batch, FollowOptions, Position, RecordedEvent } from '../port.ts';
-import { COLUMNS, toRecordedEvent } from './rows.ts';
+import { createWakeup, type Wakeup } from '../../platform/clock/waiting.ts';
+import { createListener, type Listener, notify } from '../../platform/postgres/notifications.ts';
+import { type Batch, type FollowOptions, isHidden, type Position, type RecordedEvent } from '../port.ts';
+import { COLUMNS, toRecordedEvent } from './read-stream.ts';
 
 const CHANNEL = 'doorplate_events';
 /** Catches lost notifications. */

@@ -1,13 +1,15 @@
-import { endPool } from '../../platform/end-postgres.ts';
-import { openPool } from '../../platform/open-pool.ts';
-import { serialiseAppend } from '../append-check.ts';
-import { type EventStore, type FollowOptions, type Position, StoreUnavailable } from '../port.ts';
+import { endPool, openPool } from '../../platform/postgres/pool.ts';
+import {
+  type EventStore,
+  type FollowOptions,
+  type Position,
+  StoreUnavailable,
+  serialiseAppend,
+} from '../port.ts';
 import { createCommitter } from './committer.ts';
-import { expireStream, truncateStream } from './delete-events.ts';
+import { expireStream, forgetNames, truncateStream } from './deletions.ts';
 import { createFollower } from './follower.ts';
-import { forgetNames } from './names.ts';
-import type { Query } from './pages.ts';
-import { createStreamReader, readHead } from './read-stream.ts';
+import { createStreamReader, type Query, readHead } from './read-stream.ts';
 
 export interface PostgresEventStoreOptions {
   readonly url: string;

@@ -20,7 +20,7 @@ import {
   userLabel,
 } from '../../domain/billing/audit-read-model.ts';
 import { checkReceipts } from '../../domain/billing/audit-receipts.ts';
-import { nextTurn } from '../../platform/pause.ts';
+import { nextTurn } from '../../platform/clock/waiting.ts';
 import {
   countUnits,
   countUnitsOfKeys,

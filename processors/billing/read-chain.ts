@@ -5,10 +5,9 @@ import { type Anchor, anchorOf, anchorText } from '../../domain/billing/anchor.t
 import { type Chain, createChainCheck } from '../../domain/billing/audit-chain.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { serviceKey } from '../../platform/keyring.ts';
-import type { MasterKey } from '../../platform/master-key.ts';
-import { type Signer, signerFrom } from '../../platform/signing.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { type Signer, serviceKey, signerFrom } from '../../platform/crypto/keyring.ts';
+import type { MasterKey } from '../../platform/crypto/master-key.ts';
 import type { Reached } from '../reached.ts';
 import { BILLING } from './bill-completed-reveals.ts';
 

@@ -6,7 +6,7 @@ import { recordCheck } from '../../commands/domains/record-check.ts';
 import { domainStream, needsProof } from '../../domain/domains/domain.ts';
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
 import { type CnameError, type CnameResolver, checkCname } from './cname.ts';
 import { hasToken, type TxtResolver } from './proof.ts';

@@ -16,9 +16,9 @@ import {
 import { readEvent } from '../../domain/kernel/events.ts';
 import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { DUE_CHANNEL, notifyIfRoom } from '../../platform/channels.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { DURABLY } from '../../platform/durably.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { DUE_CHANNEL, notifyIfRoom } from '../../platform/postgres/notifications.ts';
+import { DURABLY } from '../../platform/postgres/transactions.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 
 export interface KeepingDeps {

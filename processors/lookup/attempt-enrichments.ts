@@ -12,8 +12,8 @@ import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/
 import type { Enrichment } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { inSpan } from '../../platform/spans.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { inSpan } from '../../platform/telemetry/spans.ts';
 import { causesIn } from '../causes.ts';
 import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
 import { askChain, type ChainNotes, type Provider } from './provider.ts';

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
-import { type Config, ConfigError } from '../../platform/config.ts';
-import type { Logger } from '../../platform/log.ts';
-import type { ProviderSettings } from '../../platform/provider-settings.ts';
+import { type Config, ConfigError } from '../../platform/config/config.ts';
+import type { ProviderSettings } from '../../platform/config/provider-settings.ts';
+import type { Logger } from '../../platform/telemetry/log.ts';
 import { createApiProvider, needsToken } from './api-provider.ts';
 import { createDatabaseProvider } from './database-provider.ts';
 import { createDirectoryProvider } from './directory-provider.ts';
@@ -11,7 +11,7 @@ import { readPreset } from './presets.ts';
 import type { Provider } from './provider.ts';
 
 /** A few well-known public ranges, so that the first lookup of a new installation finds a company. */
-const SAMPLE = fileURLToPath(new URL('../../data/directory.sample.jsonl', import.meta.url));
+const SAMPLE = fileURLToPath(new URL('./providers/data/directory.sample.jsonl', import.meta.url));
 const OVERHEAD_MS = 2_000;
 
 export interface Chain {

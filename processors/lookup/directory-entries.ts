@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js';
 import { parseAddress } from '../../domain/kernel/address.ts';
 import type { ProviderRecord } from '../../domain/lookup/answers.ts';
-import { nextTurn } from '../../platform/pause.ts';
+import { nextTurn } from '../../platform/clock/waiting.ts';
 import { parseProviderRecord } from './provider-record.ts';
 
 /** Finds the record of the longest matching prefix. */

@@ -4,9 +4,9 @@ import type { CommandContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { DURABLY } from '../../platform/durably.ts';
-import { withoutTrace } from '../../platform/spans.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { DURABLY } from '../../platform/postgres/transactions.ts';
+import { withoutTrace } from '../../platform/telemetry/spans.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 
 export interface EnrichRevealsDeps {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { utcDay } from '../../domain/kernel/time.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 
 export interface LookupUses {
   /** Notes that the saved result of this canonical address was asked for today. */

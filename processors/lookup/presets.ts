@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { PROVIDERS_FOLDER } from '../../platform/provider-settings.ts';
+import { PROVIDERS_FOLDER } from '../../platform/config/provider-settings.ts';
 import { type Mapping, mappingSchema, pointer } from './field-mapping.ts';
 
 /** How a vendor's API is called. `{ip}` and `{token}` stand for the address and the token. */

@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { DURABLY } from '../../platform/durably.ts';
-import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { DURABLY } from '../../platform/postgres/transactions.ts';
+import type { ProviderOutcome } from '../../platform/telemetry/metrics.ts';
 
 export interface ProviderCounts {
   /** Counts a question to a provider. `ms`: duration of the call. */

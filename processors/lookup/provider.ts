@@ -1,6 +1,6 @@
 import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import type { ProviderAnswer, ProviderRecord } from '../../domain/lookup/answers.ts';
-import type { ProviderOutcome } from '../../platform/provider-metrics.ts';
+import type { ProviderOutcome } from '../../platform/telemetry/metrics.ts';
 
 /** What a lookup tells beside its result. */
 export interface LookupOptions {

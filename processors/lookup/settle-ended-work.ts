@@ -2,7 +2,7 @@ import type { LookupStreams } from '../../commands/lookup/aggregates.ts';
 import { settleReservations } from '../../commands/lookup/settle-reservations.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 
 export const SETTLING: FollowedStreams = {

@@ -5,9 +5,9 @@ import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/s
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { durably } from '../../platform/durably.ts';
-import { pause } from '../../platform/pause.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { pause } from '../../platform/clock/waiting.ts';
+import { durably } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface SnapshotEnrichmentsOptions {

@@ -5,8 +5,7 @@ import type { LookupStreams } from '../../commands/lookup/aggregates.ts';
 import type { EnrichmentSources } from '../../commands/lookup/generations.ts';
 import { submitReservation } from '../../commands/lookup/submit-reservation.ts';
 import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
-import { reportAhead } from '../../platform/ahead.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, reportAhead } from '../../platform/clock/clock.ts';
 
 export interface LeftReservationOptions extends LookupStreams, EnrichmentSources {
   readonly pool: pg.Pool;

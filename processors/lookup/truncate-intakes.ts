@@ -5,8 +5,8 @@ import { isAhead } from '../../domain/kernel/ahead.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS, intakeStream } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { throttled } from '../../platform/throttled.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { throttled } from '../../platform/clock/waiting.ts';
 import { eachAlone } from '../each-alone.ts';
 
 export interface TruncateIntakesOptions {

@@ -8,9 +8,9 @@ import type { CommandContext } from '../../commands/handle.ts';
 import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { hashPassword, isPassword } from '../../platform/passwords.ts';
-import { type RateLimiter, retrySeconds } from '../../platform/rate-limit.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { hashPassword, isPassword } from '../../platform/crypto/passwords.ts';
+import { type RateLimiter, retrySeconds } from '../../platform/limits/rate-limit.ts';
 import { type Logins, passwordOf, replacePassword } from './logins.ts';
 
 /** Wrong passwords per window. */

@@ -2,10 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
-import { reportAhead } from '../../platform/ahead.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { durably, inDurable } from '../../platform/durably.ts';
-import { rowLoader } from '../../platform/loaders.ts';
+import { type Clock, reportAhead } from '../../platform/clock/clock.ts';
+import { rowLoader } from '../../platform/limits/loaders.ts';
+import { durably, inDurable } from '../../platform/postgres/transactions.ts';
 
 /** The user of a dashboard session. */
 export interface LoggedIn {

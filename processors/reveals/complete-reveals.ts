@@ -6,9 +6,9 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
 import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { DURABLY } from '../../platform/durably.ts';
-import { withoutTrace } from '../../platform/spans.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { DURABLY } from '../../platform/postgres/transactions.ts';
+import { withoutTrace } from '../../platform/telemetry/spans.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 import { inParallel } from '../in-parallel.ts';
 

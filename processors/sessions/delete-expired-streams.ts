@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { expiredStream } from '../../domain/sessions/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface DeleteExpiredStreamsOptions {

@@ -4,8 +4,8 @@ import { closeTrackerDay, reopenTrackerDay } from '../../commands/usage/close-tr
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
-import { reportAhead } from '../../platform/ahead.ts';
-import { throttled } from '../../platform/throttled.ts';
+import { reportAhead } from '../../platform/clock/clock.ts';
+import { throttled } from '../../platform/clock/waiting.ts';
 import type { UsageUpkeepOptions } from './close-usage-streams.ts';
 
 export interface CloseTrackerDaysOptions extends UsageUpkeepOptions {

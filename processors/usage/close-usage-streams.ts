@@ -4,7 +4,7 @@ import { totalUsage } from '../../commands/usage/total-usage.ts';
 import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { trackerDayStream } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { eachAlone } from '../each-alone.ts';
 
 export interface UsageUpkeepOptions {

@@ -6,9 +6,9 @@ import { MAX_DELETED_IN_SNAPSHOT } from '../../domain/webhooks/endpoint-state.ts
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { endpointEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { AppendTooLarge, type EventStore, type Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { inPages } from '../../platform/forget.ts';
-import { throttled } from '../../platform/throttled.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { throttled } from '../../platform/clock/waiting.ts';
+import { inPages } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 import { eachAlone } from '../each-alone.ts';
 

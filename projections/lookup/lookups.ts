@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from '../../domain/lookup/events.ts';
-import { DUE_CHANNEL, notify } from '../../platform/channels.ts';
-import { forgetInBatches } from '../../platform/forget.ts';
+import { DUE_CHANNEL, notify } from '../../platform/postgres/notifications.ts';
+import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
 import { type Changes, foldEnrichment, foldIntake } from './lookup-fold.ts';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { ApiKey } from '../../http/contract/route.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { rowLoader, shortCache } from '../../platform/loaders.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { rowLoader, shortCache } from '../../platform/limits/loaders.ts';
 
 type KeyRow = Omit<ApiKey, 'kind'> & { readonly expires_at: Date | null };
 

@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache';
 import type { DatabasePool } from 'slonik';
 import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import type { CustomParameters, SessionSecrets } from '../../domain/sessions/events.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { DayKeys } from '../../platform/day-keys.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import type { DayKeys } from '../../platform/crypto/keyring.ts';
 import { findSession, openSecrets } from './sessions.ts';
 
 export interface RevealableSessionDeps {

@@ -1,7 +1,7 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { type SessionSecrets, sessionSecretsSchema } from '../../domain/sessions/events.ts';
-import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
+import { type DayKeys, tryToOpen } from '../../platform/crypto/keyring.ts';
 import type { SessionBody } from '../../read-api/sessions/schemas.ts';
 import { findUnexpired } from '../unexpired.ts';
 

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
+import { type DayKeys, tryToOpen } from '../../platform/crypto/keyring.ts';
 
 /** The body of an event, byte for byte as it was stored; null: it has expired, is unreadable, or there was none. */
 export type BodyOf = (eventId: string) => Promise<Buffer | null>;

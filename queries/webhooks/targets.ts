@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { Clock } from '../../platform/clock.ts';
-import { type MasterKey, openText, type SealedText } from '../../platform/master-key.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { type MasterKey, openText, type SealedText } from '../../platform/crypto/master-key.ts';
 
 /** What signs for an endpoint, as its row has it. */
 export interface SecretRow {

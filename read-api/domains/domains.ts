@@ -1,7 +1,7 @@
 import { uuidParam } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
-import { type OpsHandler, sendJson } from '../../platform/ops-server.ts';
+import { type OpsHandler, sendJson } from '../../platform/telemetry/ops-server.ts';
 import { type DomainReads, type DomainRow, findDomain, listDomains } from '../../queries/domains/domains.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { DOMAIN_ROUTE, domainAnswer, domainFields, type TokenOf } from './answer.ts';

@@ -1,5 +1,5 @@
 import type { DatabasePool } from 'slonik';
-import type { DayKeys } from '../../platform/day-keys.ts';
+import type { DayKeys } from '../../platform/crypto/keyring.ts';
 import { readRecent, toSessionBodies } from '../../queries/sessions/sessions.ts';
 import type { Cursors } from '../cursor.ts';
 import type { SessionBody } from './schemas.ts';

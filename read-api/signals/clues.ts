@@ -6,11 +6,14 @@ import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import { candidateOf, type SeenDomain } from '../../domain/signals/candidates.ts';
 import { KEPT_DAYS, visitorText } from '../../domain/signals/events.ts';
 import type { ShownCompany } from '../../http/contract/schemas/company.ts';
-import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
-import { type CompanySignals, UNAVAILABLE_SIGNALS } from '../../http/contract/schemas/company-signals.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
-import { createSemaphores } from '../../platform/semaphore.ts';
+import {
+  type CluesOf,
+  type CompanySignals,
+  UNAVAILABLE_SIGNALS,
+} from '../../http/contract/schemas/company-signals.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { type DayKeys, tryToOpen } from '../../platform/crypto/keyring.ts';
+import { createSemaphores } from '../../platform/limits/semaphore.ts';
 import {
   readProfiles,
   readSeenDomains,

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { createCommitter } from '../../event-store/postgres/committer.ts';
-import { nextTurn } from '../../platform/pause.ts';
+import { nextTurn } from '../../platform/clock/waiting.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { addressOf, startDatabaseProxy, throughProxy } from '../support/database-proxy.ts';
 import { until } from '../support/until.ts';

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, test } from 'vitest';
-import { type ConfigError, loadConfig } from '../../platform/config.ts';
+import { type ConfigError, loadConfig } from '../../platform/config/config.ts';
 
 const linesOf = (env: NodeJS.ProcessEnv): readonly string[] => {
   try {

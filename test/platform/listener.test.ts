@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import { createListener } from '../../platform/listener.ts';
+import { createListener } from '../../platform/postgres/notifications.ts';
 import { testDatabase } from '../support/database.ts';
 import { freezeSessions } from '../support/frozen-sessions.ts';
 import { until } from '../support/until.ts';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
-import { AnotherRuns, onlyOne } from '../../platform/only-one.ts';
+import { AnotherRuns, onlyOne } from '../../platform/postgres/transactions.ts';
 import { testDatabase } from '../support/database.ts';
 
 it("the lock is held for as long as the work takes, whatever the server's limit for idle transactions", async () => {

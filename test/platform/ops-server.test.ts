@@ -2,7 +2,12 @@ import { get, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { Counter, Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type OpsServer, type Readiness, sendJson, startOpsServer } from '../../platform/ops-server.ts';
+import {
+  type OpsServer,
+  type Readiness,
+  sendJson,
+  startOpsServer,
+} from '../../platform/telemetry/ops-server.ts';
 
 describe('the operations listener', () => {
   const registry = new Registry();

@@ -8,7 +8,7 @@ import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { intakeEvents } from '../../domain/lookup/events.ts';
 import { intakeDecider, intakeStream, snapshotIntake } from '../../domain/lookup/intake.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
-import { type AheadMark, watchAhead } from '../../platform/ahead.ts';
+import { type AheadMark, watchAhead } from '../../platform/clock/clock.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { submitLeftReservations } from '../../processors/lookup/submit-left-reservations.ts';

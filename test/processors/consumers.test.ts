@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
-import { CHECKPOINTS_CHANNEL } from '../../platform/channels.ts';
-import { createListener } from '../../platform/listener.ts';
+import { CHECKPOINTS_CHANNEL, createListener } from '../../platform/postgres/notifications.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 

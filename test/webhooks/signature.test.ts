@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, test } from 'vitest';
-import { systemClock } from '../../platform/clock.ts';
+import { systemClock } from '../../platform/clock/clock.ts';
 import { parseRetryAfter } from '../../processors/webhooks/delivery/sender.ts';
 import { signatureHeaders } from '../../processors/webhooks/delivery/signature.ts';
 

@@ -1,5 +1,5 @@
-import type { Config } from '../../platform/config.ts';
-import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
+import type { Config } from '../../platform/config/config.ts';
+import type { RateLimiter, Verdict } from '../../platform/limits/rate-limit.ts';
 
 type Ceilings = Pick<
   Config,

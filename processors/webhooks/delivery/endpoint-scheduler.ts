@@ -1,4 +1,4 @@
-import { Counts } from '../../../platform/counts.ts';
+import { Counts } from '../../../platform/limits/coalesce.ts';
 import type { Taken, Wanted } from './claims.ts';
 
 /** Ceilings of concurrent attempts in this process. */
