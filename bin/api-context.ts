@@ -53,7 +53,7 @@ export const openApiContext = async (
     counter: createLookupCounter(store, clock),
     calls,
     countCall: countCalls(calls),
-    trackers: createTrackerDirectory({ pool, caughtUp: reads.caughtUp(['trackers']) }),
+    trackers: createTrackerDirectory({ pool, caughtUp: reads.waitForHead(['trackers']) }),
     trackerCommands: createTrackerCommands(store, config.TRACKERS_PER_PARTNER),
     domainNames,
     served: createServedHosts(createOwnHost(publicUrl, config.PUBLIC_HOSTS), domainNames.trackerOf),

@@ -101,27 +101,27 @@ const dashboardKeys = (
   };
 };
 
-type CaughtUp = () => Promise<boolean>;
+type WaitForHead = () => Promise<boolean>;
 
-const dashboardOverview = ({ db }: Runtime, caughtUp: CaughtUp): OverviewDeps => ({
+const dashboardOverview = ({ db }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
   requests: async (partnerId, since) => {
-    await caughtUp();
+    await waitForHead();
     return readDays(db, partnerId, since);
   },
   reveals: async (partnerId, since) => {
-    await caughtUp();
+    await waitForHead();
     return listDays(db, partnerId, since);
   },
 });
 
-const dashboardSessions = (runtime: Runtime, caughtUp: CaughtUp): SessionDeps => ({
+const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionDeps => ({
   recent: async ({ user, request }, trackerId, before) => {
-    await caughtUp();
+    await waitForHead();
     const query = { partnerId: user.partner_id, trackerId, before, now: request.receivedAt };
     return recentSessions(runtime, query);
   },
   revealsOf: async (partnerId, sessionIds) => {
-    await caughtUp();
+    await waitForHead();
     return listRevealsOf(runtime.db, partnerId, sessionIds);
   },
 });
@@ -129,17 +129,17 @@ const dashboardSessions = (runtime: Runtime, caughtUp: CaughtUp): SessionDeps =>
 /** Provides the units by month and the audits of the ledger. */
 const dashboardBilling = (
   runtime: Runtime,
-  caughtUp: CaughtUp,
+  waitForHead: WaitForHead,
 ): BillingDeps & { close(): Promise<void> } => ({
   ...createRequestedAudits(runtime),
   months: async (partnerId) => {
-    await caughtUp();
+    await waitForHead();
     return listMonths(runtime.db, partnerId);
   },
 });
 
 /** Retries all failed deliveries as the API's retry does one. */
-const dashboardRetries = (runtime: Runtime, caughtUp: () => Promise<boolean>): DeliveryDeps => {
+const dashboardRetries = (runtime: Runtime, waitForHead: () => Promise<boolean>): DeliveryDeps => {
   const { db } = runtime;
   const retrying = retryDeps(runtime);
   return {
@@ -148,11 +148,12 @@ const dashboardRetries = (runtime: Runtime, caughtUp: () => Promise<boolean>): D
       const answerTo = (code: Parameters<typeof refusal>[1]) => errorIn(refusal(request, code));
       const now = request.receivedAt;
       const webhookId = asUuid(id);
-      const endpoint = webhookId && (await findEndpoint({ db, caughtUp }, user.partner_id, webhookId, now));
+      const endpoint =
+        webhookId && (await findEndpoint({ db, caughtUp: waitForHead }, user.partner_id, webhookId, now));
       if (webhookId === null || !endpoint) {
         return { retried: 0, all: false, refused: answerTo('webhook_not_found') };
       }
-      await caughtUp();
+      await waitForHead();
       const deleted = endpoint.deleted_at !== null;
       const listFailed = (before: bigint | null, limit: number) =>
         listDeliveries(db, { webhookId, deleted, status: 'failed', before, limit, now });
@@ -175,7 +176,7 @@ export interface Dashboard {
 
 /** Builds the dashboard: pages on the API's own routes, with separate logins. */
 export const buildDashboard = (
-  { runtime, limiter, ownWrite, caughtUp }: ApiContext,
+  { runtime, limiter, ownWrite, waitForHead }: ApiContext,
   api: ApiDeps,
 ): Dashboard => {
   const logins = createLogins(runtime);
@@ -185,8 +186,8 @@ export const buildDashboard = (
     dashboardLogins: createDashboardLogins({ ...runtime, limiter, logins }),
   };
   const login = loginDeps(parts, logins);
-  const sessions = dashboardSessions(runtime, caughtUp(['sessions', 'reveals']));
-  const billing = dashboardBilling(runtime, caughtUp(['reveal-units']));
+  const sessions = dashboardSessions(runtime, waitForHead(['sessions', 'reveals']));
+  const billing = dashboardBilling(runtime, waitForHead(['reveal-units']));
   const routes = dashboardRoutes({
     ...api,
     findLogin: logins.find,
@@ -197,7 +198,7 @@ export const buildDashboard = (
     pages: [
       logoutAction(login),
       ...accountPages(accountDeps(parts, logins, limiter)),
-      overviewPage(dashboardOverview(runtime, caughtUp(['usage', 'reveal-units']))),
+      overviewPage(dashboardOverview(runtime, waitForHead(['usage', 'reveal-units']))),
       ...sessionPages(sessions),
       ...revealPages(sessions),
       ...trackerListPages,
@@ -207,7 +208,7 @@ export const buildDashboard = (
       ),
       ...webhookListPages,
       ...webhookPages,
-      ...deliveryPages(dashboardRetries(runtime, caughtUp(['webhooks', 'deliveries', 'payloads']))),
+      ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(runtime.db, partnerId) }),
       ...billingPages(billing),
     ],

@@ -88,8 +88,8 @@ export interface Runtime {
   readonly store: EventStore;
   /** Shared by all projections and processors of this process. */
   readonly tail: Tail;
-  /** Whether other processes need notifications of commits, and how many serve the API; true and none until the process knows better. */
-  readonly peers: { present: () => boolean; otherApis: () => number };
+  /** Whether other processes run, which need notifications of commits; true until this one knows better. */
+  readonly otherProcesses: { run: () => boolean };
   /** The providers that the workers ask, in any process; none until the process knows better. */
   readonly providers: { configured: () => readonly string[] };
   /** Number of failed and retried reads of the log. */
@@ -175,8 +175,8 @@ const openParts = async (
   const master = loadMasterKey(config, dataDir);
   await bindKeys(pool, master);
   const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
-  const peers = { present: () => true, otherApis: () => 0 };
-  const options = { clock, log, hasOtherListeners: () => peers.present(), aroundStore };
+  const otherProcesses = { run: () => true };
+  const options = { clock, log, hasOtherListeners: () => otherProcesses.run(), aroundStore };
   const { store, tail, logStalls } = await openStore(config, databaseUrl, options);
   const lookupUses = createLookupUses({ pool, clock });
   const providerCounts = createProviderCounts({ pool, clock, log });
@@ -193,7 +193,7 @@ const openParts = async (
     store,
     logStalls,
     tail,
-    peers,
+    otherProcesses,
     providers: { configured: () => NO_PROVIDERS },
     intake: createIntakeBatcher(store),
     endpoints: createEndpointBatcher(store),
@@ -241,9 +241,9 @@ export const openRuntime = async (
 /** Reads that include what was written before. `names`: projections. */
 export interface ReadModels {
   /** Returns a wait for the store's current head; it resolves to false after a time limit. */
-  readonly caughtUp: (names: readonly string[], limitMs?: number) => () => Promise<boolean>;
-  /** As `caughtUp`, for polls, which are frequent and not urgent: they do not make projections hurry. */
-  readonly polled: (names: readonly string[]) => (limitMs: number) => Promise<boolean>;
+  readonly waitForHead: (names: readonly string[], limitMs?: number) => () => Promise<boolean>;
+  /** As `waitForHead`, for polls, which are frequent and not urgent: they do not make projections hurry. */
+  readonly waitForHeadPassively: (names: readonly string[]) => (limitMs: number) => Promise<boolean>;
   /** Returns a brief wait for a caller's own write; after its time limit the write is answered anyway. */
   readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
 }
@@ -251,17 +251,18 @@ export interface ReadModels {
 /** Time limit of waiting for a caller's own write. */
 const OWN_WRITE_MS = 1_000;
 /** Time limit of a read that must include all earlier writes. */
-const CAUGHT_UP_MS = 4_000;
+const HEAD_MS = 4_000;
 
 /** Waits for the read models. A projection that an event has stopped delays only its own reads. */
 export const readModels = ({ store, progress }: Pick<Runtime, 'store' | 'progress'>): ReadModels => {
   const { head } = store;
   return {
-    caughtUp:
-      (names, limitMs = CAUGHT_UP_MS) =>
+    waitForHead:
+      (names, limitMs = HEAD_MS) =>
       async () =>
         progress.reached(names, await head(), limitMs),
-    polled: (names) => async (limitMs) => progress.reached(names, await head(), limitMs, 'patient'),
+    waitForHeadPassively: (names) => async (limitMs) =>
+      progress.reached(names, await head(), limitMs, 'patient'),
     ownWrite: (names) => (position) => progress.reached(names, position, OWN_WRITE_MS),
   };
 };

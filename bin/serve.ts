@@ -1,6 +1,6 @@
 import pTimeout from 'p-timeout';
 import { Counter } from 'prom-client';
-import { watchAhead } from '../platform/clock/clock.ts';
+import { reportFutureTimes } from '../platform/clock/clock.ts';
 import { type Config, loadConfig } from '../platform/config/config.ts';
 import { enterLeases, type Leases } from '../platform/leases/leases.ts';
 import { eventStoreProblem } from '../platform/postgres/unavailable.ts';
@@ -115,13 +115,12 @@ const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shu
   const { databaseUrl: url, clock } = runtime;
   const leases = await enterLeases({ url, role, clock, log });
   shutdown.register('leases', leases.stop);
-  runtime.peers.present = leases.hasOthers;
-  runtime.peers.otherApis = leases.otherApis;
+  runtime.otherProcesses.run = leases.hasOthers;
   runtime.providers.configured = leases.providers;
 
   const metrics = createMetrics();
   watchState(runtime, leases, metrics);
-  const endWatch = watchAhead(log, metrics.ahead);
+  const endWatch = reportFutureTimes(log, metrics.ahead);
   shutdown.register('watch on recorded times', async () => endWatch());
   const workers = role === 'api' ? null : await startWorkers(runtime, leases, metrics);
   if (workers) shutdown.register('workers', workers.close);

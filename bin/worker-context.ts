@@ -36,7 +36,7 @@ export interface WorkerContext {
   readonly sessions: ReturnType<typeof createRevealableSessions>;
   /** Waits until read models reach a position; false after a time limit. */
   readonly applied: (readModels: readonly string[], position: Position) => Promise<boolean>;
-  readonly caughtUp: ReadModels['caughtUp'];
+  readonly waitForHead: ReadModels['waitForHead'];
   readonly makeChain: typeof openChain | undefined;
 }
 
@@ -50,16 +50,16 @@ export const openWorkerContext = (
 ): WorkerContext => {
   const { clock, pool, progress } = runtime;
   const limiter = createRateLimiter({ pool, clock, alone: () => false });
-  const { caughtUp } = readModels(runtime);
+  const { waitForHead } = readModels(runtime);
   return {
     runtime,
     leases,
     metrics,
     limiter,
     capacity: enrichmentCapacity(runtime, limiter),
-    sessions: createRevealableSessions({ ...runtime, caughtUp: caughtUp(['sessions']) }),
+    sessions: createRevealableSessions({ ...runtime, caughtUp: waitForHead(['sessions']) }),
     applied: (names, position) => progress.reached(names, position, APPLIED_MS),
-    caughtUp,
+    waitForHead,
     makeChain,
   };
 };

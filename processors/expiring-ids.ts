@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { durably } from '../platform/postgres/transactions.ts';
+import { queryWithSynchronousCommit } from '../platform/postgres/transactions.ts';
 
 /** The id of an item that a sweep deletes, as its expiry event names it. */
 export interface ExpiringId {
@@ -10,7 +10,7 @@ export interface ExpiringId {
 
 /** Records durably which items a sweep is about to delete, so that a crash cannot lose their expiry events. */
 export const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]): Promise<void> =>
-  durably(
+  queryWithSynchronousCommit(
     pool,
     `insert into work.expiring (kind, id, partner_id, expires_at)
      select $1, * from unnest($2::text[], $3::uuid[], $4::timestamptz[]) on conflict (kind, id) do nothing`,

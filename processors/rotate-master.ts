@@ -11,7 +11,7 @@ import {
   openText,
   sealText,
 } from '../platform/crypto/master-key.ts';
-import { AnotherRuns, onlyOne } from '../platform/postgres/transactions.ts';
+import { AnotherRuns, exclusiveJob } from '../platform/postgres/transactions.ts';
 import { endpointsSealedOtherwise } from '../queries/webhooks/targets.ts';
 import type { Reached } from './reached.ts';
 
@@ -92,6 +92,6 @@ const resealEndpoints = async (
 };
 
 const alone = <T>(url: string, work: () => Promise<T>): Promise<T> =>
-  onlyOne(url, 'rotation', work).catch((error: unknown) => {
+  exclusiveJob(url, 'rotation', work).catch((error: unknown) => {
     throw error instanceof AnotherRuns ? new RotationImpossible(error.message) : error;
   });

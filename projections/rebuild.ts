@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
 import { OWN_SETTINGS, withSettings } from '../platform/postgres/pool.ts';
-import { onlyOne } from '../platform/postgres/transactions.ts';
+import { exclusiveJob } from '../platform/postgres/transactions.ts';
 import type { Projection } from './projection.ts';
 import { storableEvents } from './storable.ts';
 import { NEXT, switchOver, tablesOf } from './switch-over.ts';
@@ -23,7 +23,7 @@ const BATCH = 2_000;
 
 /** Rebuilds projections beside the live tables in one pass over the log, then switches the tables in one transaction. */
 export const rebuild = (options: RebuildOptions): Promise<Rebuilt> =>
-  onlyOne(options.url, 'rebuild', () => rebuildAlone(options));
+  exclusiveJob(options.url, 'rebuild', () => rebuildAlone(options));
 
 const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
   const { store, url, projections, onWaiting } = options;

@@ -29,17 +29,17 @@ export const billingWork = ({ runtime: { store, clock } }: WorkerContext): Worke
   processors: { visits: [billCompletedReveals(store, clock)] },
 });
 
-export const usageRoutes = ({ runtime, caughtUp }: ApiContext): Route[] => [
-  getUsageRoute({ db: runtime.db, caughtUp: caughtUp(['usage', 'lookups', 'reveals', 'reveal-units']) }),
+export const usageRoutes = ({ runtime, waitForHead }: ApiContext): Route[] => [
+  getUsageRoute({ db: runtime.db, caughtUp: waitForHead(['usage', 'lookups', 'reveals', 'reveal-units']) }),
 ];
 
-export const usageWork = ({ runtime, caughtUp }: WorkerContext): WorkerModule => {
+export const usageWork = ({ runtime, waitForHead }: WorkerContext): WorkerModule => {
   const { store, pool, clock } = runtime;
   const streams = { store, pool, clock };
   return {
     jobs: () => [
       ['*/10 * * * *', () => closeUsageStreams(streams)],
-      ['*/10 * * * *', () => closeTrackerDays({ ...streams, caughtUp: caughtUp(['tracker-usage']) })],
+      ['*/10 * * * *', () => closeTrackerDays({ ...streams, caughtUp: waitForHead(['tracker-usage']) })],
       ['23 3 * * *', () => expireUsageStreams(streams, (before) => forgetUsageBefore(pool, before))],
     ],
   };
@@ -52,8 +52,8 @@ export const lookupRoutes = ({
   limiter,
   counter,
   clues,
-  caughtUp,
-  polled,
+  waitForHead,
+  waitForHeadPassively,
   ownWrite,
 }: ApiContext): Route[] => {
   const { config, pool, store, intake, digest, processed } = runtime;
@@ -84,8 +84,8 @@ export const lookupRoutes = ({
       ...shared,
       pool,
       configured,
-      caughtUp: caughtUp(['lookups']),
-      hasCaughtUp: polled(['lookups']),
+      caughtUp: waitForHead(['lookups']),
+      hasCaughtUp: waitForHeadPassively(['lookups']),
     }),
   ];
 };

@@ -23,7 +23,7 @@ import { postRevealRoute } from '../../write-api/reveals/post-reveal.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
-import { CAUGHT_UP_LIMIT_MS } from './sessions.ts';
+import { HEAD_LIMIT_MS } from './sessions.ts';
 
 /** Returns the saved result of an address for a reveal, and records its use. */
 const useSavedResults =
@@ -47,7 +47,7 @@ const useSavedResults =
 export const revealRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, trackerCommands, countCall } = context;
   const { config, clock, db, dayKeys } = runtime;
-  const caughtUp = context.caughtUp(['sessions', 'reveals'], CAUGHT_UP_LIMIT_MS);
+  const caughtUp = context.waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS);
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
   const revealDeps: RevealDeps = {
     ...completionPorts(runtime, sessions.find),

@@ -17,7 +17,7 @@ export const trackerRoutes = ({
   trackers,
   trackerCommands,
   served,
-  caughtUp,
+  waitForHead,
   ownWrite,
 }: ApiContext): Route[] => [
   listTrackersRoute(db, publicUrl),
@@ -27,7 +27,7 @@ export const trackerRoutes = ({
     projected: ownWrite(['trackers']),
     changed: trackers.forget,
   }),
-  trackerUsageRoute({ db, caughtUp: caughtUp(['trackers', 'tracker-usage', 'reveals', 'reveal-units']) }),
+  trackerUsageRoute({ db, caughtUp: waitForHead(['trackers', 'tracker-usage', 'reveals', 'reveal-units']) }),
   pixelRoute(trackers, served.collectsOn),
 ];
 
@@ -35,12 +35,12 @@ export const trackerRoutes = ({
  * Time limit of a read's wait for the read models. After it the feed returns what it has, and its cursor still misses nothing
  * later.
  */
-export const CAUGHT_UP_LIMIT_MS = 1_000;
+export const HEAD_LIMIT_MS = 1_000;
 
 export const sessionRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, metrics } = context;
   const { config, db, store, digest, dayKeys, cursors, queue } = runtime;
-  const { trackers, served, countries, calls, countCall, caughtUp } = context;
+  const { trackers, served, countries, calls, countCall, waitForHead } = context;
   return [
     ...collectRoutes({
       trackers,
@@ -57,7 +57,7 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
       dayKeys,
       cursors,
       trackers,
-      caughtUp: caughtUp(['sessions', 'reveals'], CAUGHT_UP_LIMIT_MS),
+      caughtUp: waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS),
       countCall,
     }),
   ];

@@ -49,10 +49,10 @@ const PROJECTED_MS = 10_000;
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
 /** Builds the routes of deliveries and their retry. */
-const deliveryRoutes = ({ runtime, caughtUp, ownWrite }: ApiContext): Route[] => {
+const deliveryRoutes = ({ runtime, waitForHead, ownWrite }: ApiContext): Route[] => {
   const { db, pool, clock, dayKeys, cursors } = runtime;
   const retrying = retryDeps(runtime);
-  const reads = { db, caughtUp: caughtUp([webhooks.name, deliveries.name, payloads.name]) };
+  const reads = { db, caughtUp: waitForHead([webhooks.name, deliveries.name, payloads.name]) };
   const bodyOf = createBodies(pool, dayKeys, clock.now);
   return [
     ...deliveryReadRoutes({ ...reads, bodyOf, cursors }),
@@ -136,7 +136,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
 
 /** Builds the routes of webhook endpoints and their deliveries. */
 export const webhookRoutes = (context: ApiContext): Route[] => {
-  const { runtime, trackerCommands, caughtUp, ownWrite } = context;
+  const { runtime, trackerCommands, waitForHead, ownWrite } = context;
   const { config, clock, db, store, endpoints, master, dayKeys, queue } = runtime;
   const commands = createEndpointCommands({
     batcher: endpoints,
@@ -150,7 +150,7 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
   return [
     ...webhookReadRoutes({
       db,
-      caughtUp: caughtUp([webhooks.name]),
+      caughtUp: waitForHead([webhooks.name]),
       limits: limitsOf(config),
       totalsOf,
       queueState: (partnerId, now) => countDue(db, partnerId, now),

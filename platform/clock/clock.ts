@@ -13,7 +13,7 @@ export const systemClock: Clock = { now: () => Date.now() };
 export const iso = (ms: number): string => new Date(ms).toISOString();
 
 /** Kinds of timestamps from a fast clock that are treated as now. */
-export const AHEAD_MARKS = [
+export const FUTURE_TIME_MARKS = [
   'allowance',
   'delivery',
   'domain_check',
@@ -24,27 +24,27 @@ export const AHEAD_MARKS = [
   'session',
   'usage_day',
 ] as const;
-export type AheadMark = (typeof AHEAD_MARKS)[number];
+export type FutureTimeMark = (typeof FUTURE_TIME_MARKS)[number];
 
 const found = channel('doorplate:ahead');
 const LOGGED_EVERY_MS = 60_000;
 
 interface Found {
-  readonly mark: AheadMark;
+  readonly mark: FutureTimeMark;
   readonly count: number;
 }
 
 /** Reports timestamps that lie ahead of the clock and are treated as now (`isAhead`). */
-export const reportAhead = (mark: AheadMark, count = 1): void => {
+export const reportFutureTime = (mark: FutureTimeMark, count = 1): void => {
   if (count > 0) found.publish({ mark, count } satisfies Found);
 };
 
 /** Counts reports of this process and logs each kind at most once a minute. @returns the function that stops it */
-export const watchAhead = (
+export const reportFutureTimes = (
   log: Pick<Logger, 'warn'>,
-  count: (mark: AheadMark, by: number) => void,
+  count: (mark: FutureTimeMark, by: number) => void,
 ): (() => void) => {
-  const loggedAt = new Map<AheadMark, number>();
+  const loggedAt = new Map<FutureTimeMark, number>();
   const listener = (message: unknown): void => {
     const { mark, count: by } = message as Found;
     count(mark, by);

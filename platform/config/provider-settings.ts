@@ -134,7 +134,9 @@ export type ProviderSettings =
       NamedVariables);
 
 /** The folder of the mapping files that come with the program. */
-export const PROVIDERS_FOLDER = fileURLToPath(new URL('../../processors/lookup/providers/data', import.meta.url));
+export const PROVIDERS_FOLDER = fileURLToPath(
+  new URL('../../processors/lookup/providers/data', import.meta.url),
+);
 /** The folder of the presets of APIs, one file a vendor, named as the provider. */
 const PRESETS_FOLDER = join(PROVIDERS_FOLDER, 'apis');
 

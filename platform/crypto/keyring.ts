@@ -10,7 +10,7 @@ import {
 import type pg from 'pg';
 import { DAY } from '../../domain/kernel/time.ts';
 import type { Clock } from '../clock/clock.ts';
-import { durably } from '../postgres/transactions.ts';
+import { queryWithSynchronousCommit } from '../postgres/transactions.ts';
 import { type MasterKey, type Sealed, type Sealer, sealerFrom } from './master-key.ts';
 
 interface Row extends Sealed {
@@ -69,7 +69,7 @@ const readServiceKeys = async (
 
 const makeDurably = async (pool: pg.Pool, master: MasterKey, name: string, made: Buffer): Promise<void> => {
   const { master_key_id, sealed } = master.seal(made, about(name));
-  await durably(
+  await queryWithSynchronousCommit(
     pool,
     'insert into work.keyring (name, master_key_id, sealed) values ($1, $2, $3) on conflict (name) do nothing',
     [name, master_key_id, sealed],
@@ -103,7 +103,7 @@ const reseal = async (
     const { key, isBound } = openRow(master, before);
     if (isBound && before.master_key_id === current) continue;
     const { master_key_id, sealed } = master.seal(key, about(before.name));
-    await durably(
+    await queryWithSynchronousCommit(
       pool,
       'update work.keyring set master_key_id = $2, sealed = $3 where name = $1 and sealed = $4',
       [before.name, master_key_id, sealed, before.sealed],

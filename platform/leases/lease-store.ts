@@ -25,12 +25,12 @@ export interface Heartbeat {
   readonly leases: readonly LeaseRow[];
 }
 
-export interface Heart {
+export interface LeaseStore {
   /**
    * Renews this process's row and reads the others. `gone`: ids of rows to delete. `providers`: those that this process
    * asks; null: none, or not known yet.
    */
-  beat(gone: readonly string[], providers: readonly string[] | null): Promise<Heartbeat>;
+  heartbeat(gone: readonly string[], providers: readonly string[] | null): Promise<Heartbeat>;
   /** Takes a lease if it still matches `row`. @returns its number; null if another process was faster */
   take(name: string, row: LeaseRow | null): Promise<string | null>;
   release(name: string): Promise<void>;
@@ -38,7 +38,7 @@ export interface Heart {
   leave(): Promise<void>;
 }
 
-export interface HeartOptions {
+export interface LeaseStoreOptions {
   readonly url: string;
   readonly processId: string;
   readonly role: string;
@@ -52,20 +52,20 @@ const CHANNEL = 'doorplate_leases';
 const QUERY_MS = 2_000;
 
 /** Creates the SQL side of heartbeats and leases. Its session's name shows other processes that this one is alive. */
-export const createHeart = (options: HeartOptions): Heart => new SqlHeart(options);
+export const openLeaseStore = (options: LeaseStoreOptions): LeaseStore => new SqlLeaseStore(options);
 
-class SqlHeart implements Heart {
-  readonly #options: HeartOptions;
+class SqlLeaseStore implements LeaseStore {
+  readonly #options: LeaseStoreOptions;
   #client: pg.Client | null = null;
   #beats = 0;
   /** Serializes queries, because the session runs one at a time. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(options: HeartOptions) {
+  constructor(options: LeaseStoreOptions) {
     this.#options = options;
   }
 
-  async beat(gone: readonly string[], providers: readonly string[] | null): Promise<Heartbeat> {
+  async heartbeat(gone: readonly string[], providers: readonly string[] | null): Promise<Heartbeat> {
     const { processId, role, clock } = this.#options;
     this.#beats += 1;
     const values = [processId, role, this.#beats, new Date(clock.now()), gone, RELEASE, providers];

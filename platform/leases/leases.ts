@@ -2,8 +2,8 @@ import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import type { Clock } from '../clock/clock.ts';
 import { createWakeup, endsWithin, pause } from '../clock/waiting.ts';
-import { createHeart, type Heart } from './lease-store.ts';
-import { Peers, type ProcessRole } from './process-registry.ts';
+import { type LeaseStore, openLeaseStore } from './lease-store.ts';
+import { ProcessRegistry, type ProcessRole } from './process-registry.ts';
 
 /** The right to run a group. `number` is the fencing token that guards its writes. */
 export interface Lease {
@@ -124,24 +124,29 @@ export class LeaseGroup {
 }
 
 /** Returns whether this process may take a free lease: up to its share, or one that no other process takes. */
-const mayTake = (group: LeaseGroup, groups: number, peers: Peers, role: ProcessRole): boolean => {
-  const workers = peers.otherWorkers().length;
+const mayTake = (
+  group: LeaseGroup,
+  groups: number,
+  processes: ProcessRegistry,
+  role: ProcessRole,
+): boolean => {
+  const workers = processes.otherWorkers().length;
   if (role === 'command') return workers === 0;
-  return peers.ownLeases() < Math.ceil(groups / (workers + 1)) || group.freeBeats > COURTESY_BEATS;
+  return processes.ownLeases() < Math.ceil(groups / (workers + 1)) || group.freeBeats > COURTESY_BEATS;
 };
 
 /** Returns the groups to release: one to a process below its share; a command releases all of its groups to a server. */
 const sparedGroups = (
   groups: readonly LeaseGroup[],
-  peers: Peers,
+  processes: ProcessRegistry,
   role: ProcessRole,
 ): readonly LeaseGroup[] => {
   const held = groups.filter((group) => group.isHeld());
-  const workers = peers.otherWorkers();
+  const workers = processes.otherWorkers();
   if (role === 'command') return workers.length > 0 ? held : [];
   const share = groups.length / (workers.length + 1);
   const isShort = workers.some(
-    ({ beats, process_id }) => Number(beats) > 1 && peers.heldBy(process_id) < Math.floor(share),
+    ({ beats, process_id }) => Number(beats) > 1 && processes.heldBy(process_id) < Math.floor(share),
   );
   return isShort && held.length > Math.ceil(share) ? held.slice(-1) : [];
 };
@@ -158,8 +163,6 @@ export interface Leases {
   readonly alone: () => boolean;
   /** Returns whether any other process runs, including commands. */
   readonly hasOthers: () => boolean;
-  /** The number of other processes that serve the API. */
-  readonly otherApis: () => number;
   /** Tells the other processes which providers of company data this one asks. */
   announce(providers: readonly string[]): void;
   /**
@@ -208,9 +211,9 @@ class ProcessLeases implements Leases {
   readonly processId = uuid();
   readonly #role: ProcessRole;
   readonly #log: Logger;
-  readonly #heart: Heart;
+  readonly #store: LeaseStore;
   readonly #groups: LeaseGroup[] = [];
-  readonly #peers = new Peers(this.processId);
+  readonly #processes = new ProcessRegistry(this.processId);
   readonly #wakeup = createWakeup();
   readonly #stopping = new AbortController();
   readonly #expiry: NodeJS.Timeout;
@@ -222,7 +225,7 @@ class ProcessLeases implements Leases {
     this.#role = role;
     this.#log = log;
     const { wake } = this.#wakeup;
-    this.#heart = createHeart({
+    this.#store = openLeaseStore({
       url,
       processId: this.processId,
       role,
@@ -234,29 +237,28 @@ class ProcessLeases implements Leases {
   }
 
   async enter(): Promise<void> {
-    await this.#beat();
+    await this.#heartbeat();
     // Until the other processes have seen this one, each might use a shared limit alone.
     if (this.#role !== 'command' && this.hasOthers()) await pause(BEAT_MS + 200);
-    this.#beating = this.#beatOn();
+    this.#beating = this.#keepBeating();
   }
 
-  readonly alone = (): boolean => this.#peers.others().every((one) => one.role === 'command');
+  readonly alone = (): boolean => this.#processes.others().every((one) => one.role === 'command');
 
-  readonly hasOthers = (): boolean => this.#peers.others().length > 0;
-
-  readonly otherApis = (): number =>
-    this.#peers.others().filter(({ role }) => role === 'all' || role === 'api').length;
+  readonly hasOthers = (): boolean => this.#processes.others().length > 0;
 
   announce(providers: readonly string[]): void {
-    this.#peers.announce(providers);
+    this.#processes.announce(providers);
     this.#wakeup.wake();
   }
 
-  readonly providers = (): readonly string[] => this.#peers.commonProviders();
+  readonly providers = (): readonly string[] => this.#processes.commonProviders();
 
   states(): readonly LeaseState[] | null {
     if (performance.now() > this.#validUntil) return null;
-    return this.#peers.leases().map((row) => ({ name: row.name, processId: this.#peers.liveHolder(row) }));
+    return this.#processes
+      .leases()
+      .map((row) => ({ name: row.name, processId: this.#processes.liveHolder(row) }));
   }
 
   lead(name: string, run: RunGroup): void {
@@ -273,30 +275,32 @@ class ProcessLeases implements Leases {
     clearInterval(this.#expiry);
     this.#endAll();
     await endsWithin(Promise.all(this.#groups.map((group) => group.ended())), STOP_MS);
-    await this.#heart.leave();
+    await this.#store.leave();
   };
 
-  async #beatOn(): Promise<void> {
+  async #keepBeating(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       // Counted from the start of the last heartbeat, so that a slow database does not cost the leases.
       const restMs = Math.max(0, this.#beganAt + BEAT_MS - performance.now());
-      await this.#wakeup.wait(this.#peers.hasDoubt() ? DOUBT_MS : restMs, signal);
+      await this.#wakeup.wait(this.#processes.hasDoubt() ? DOUBT_MS : restMs, signal);
       if (signal.aborted) return;
-      await this.#beat().catch((error: unknown) =>
+      await this.#heartbeat().catch((error: unknown) =>
         this.#log.debug({ error: String(error) }, 'heartbeat failed; retry scheduled'),
       );
     }
   }
 
-  async #beat(): Promise<void> {
+  async #heartbeat(): Promise<void> {
     this.#beganAt = performance.now();
-    this.#peers.observe(await this.#heart.beat(this.#peers.gone(), this.#peers.ownProviders()));
+    this.#processes.observe(
+      await this.#store.heartbeat(this.#processes.gone(), this.#processes.ownProviders()),
+    );
     this.#validUntil = this.#beganAt + VALID_MS;
     if (this.#stopping.signal.aborted) return;
     for (const group of this.#groups) await this.#settle(group);
-    for (const group of sparedGroups(this.#groups, this.#peers, this.#role)) {
-      group.release((name) => this.#heart.release(name));
+    for (const group of sparedGroups(this.#groups, this.#processes, this.#role)) {
+      group.release((name) => this.#store.release(name));
     }
   }
 
@@ -311,17 +315,17 @@ class ProcessLeases implements Leases {
 
   /** Starts, takes or ends a group by what the heartbeat says of its lease. */
   async #settle(group: LeaseGroup): Promise<void> {
-    const row = this.#peers.leaseOf(group.name);
+    const row = this.#processes.leaseOf(group.name);
     const own = row?.process_id === this.processId ? row.number : null;
     if (group.isRunning()) return group.endUnless(own);
     if (group.isReleasing() || this.#stopping.signal.aborted) return;
     if (own !== null) return group.start(own);
-    if (this.#peers.liveHolder(row) !== null) return;
+    if (this.#processes.liveHolder(row) !== null) return;
     group.freeBeats += 1;
-    if (!mayTake(group, this.#groups.length, this.#peers, this.#role)) return;
-    const number = await this.#heart.take(group.name, row ?? null);
+    if (!mayTake(group, this.#groups.length, this.#processes, this.#role)) return;
+    const number = await this.#store.take(group.name, row ?? null);
     if (number === null) return;
-    this.#peers.addOwnLease(group.name, number);
+    this.#processes.addOwnLease(group.name, number);
     group.freeBeats = 0;
     group.start(number);
   }

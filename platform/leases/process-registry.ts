@@ -62,7 +62,7 @@ export const createLiveness = (): Liveness => {
 export type ProcessRole = 'all' | 'api' | 'workers' | 'command';
 
 /** The other processes and the leases as of the last heartbeat of this process. */
-export class Peers {
+export class ProcessRegistry {
   readonly #processId: string;
   readonly #liveness = createLiveness();
   #last: Heartbeat = { processes: [], leases: [] };

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { MINUTE } from '../../domain/kernel/time.ts';
-import { type Clock, reportAhead } from '../clock/clock.ts';
+import { type Clock, reportFutureTime } from '../clock/clock.ts';
 import { inPages } from '../postgres/transactions.ts';
 import { batchLoader } from './loaders.ts';
 
@@ -191,7 +191,7 @@ function createLeasingLimiter(pool: pg.Pool, clock: Clock): RateLimiter {
     const wanted = { name, ceiling, windowMs, size: lease.block, unused, unusedSlot: lease.slot };
     const taken = await takeBlock(wanted);
     const retryMs = Math.max(1, Number(taken.retry_ms));
-    if (taken.was_ahead) reportAhead('rate');
+    if (taken.was_ahead) reportFutureTime('rate');
     lease.left += taken.granted;
     lease.granted = taken.granted;
     lease.slot = taken.granted_slot;

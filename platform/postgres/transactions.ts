@@ -2,7 +2,7 @@ import pg from 'pg';
 import { OWN_SETTINGS, withSettings } from './pool.ts';
 
 /** Runs a transaction that commits durably, whatever the pool's default: keys and passwords must survive a server crash. */
-export const inDurable = async <T>(
+export const withSynchronousCommit = async <T>(
   pool: pg.Pool,
   work: (client: pg.ClientBase) => Promise<T>,
 ): Promise<T> => {
@@ -22,8 +22,8 @@ export const inDurable = async <T>(
 };
 
 /** Runs one statement in a durable transaction. */
-export const durably = (pool: pg.Pool, text: string, values: unknown[]): Promise<void> =>
-  inDurable(pool, async (client) => {
+export const queryWithSynchronousCommit = (pool: pg.Pool, text: string, values: unknown[]): Promise<void> =>
+  withSynchronousCommit(pool, async (client) => {
     await client.query(text, values);
   });
 
@@ -31,7 +31,7 @@ export const durably = (pool: pg.Pool, text: string, values: unknown[]): Promise
  * A table expression of one row that makes the single statement reading it commit durably. For rows that a processor writes
  * about an event: its checkpoint in memory survives a server crash, which would lose rows that are not durable.
  */
-export const DURABLY = "set_config('synchronous_commit', 'on', true)";
+export const SYNCHRONOUS_COMMIT = "set_config('synchronous_commit', 'on', true)";
 
 const ROWS = 2_000;
 
@@ -73,7 +73,7 @@ export class AnotherRuns extends Error {}
  * cannot take; it needs no transaction id, so a long run does not hold back vacuum.
  * @throws AnotherRuns at once if another process holds the lock
  */
-export const onlyOne = async <T>(
+export const exclusiveJob = async <T>(
   url: string,
   name: 'rebuild' | 'rotation',
   work: () => Promise<T>,

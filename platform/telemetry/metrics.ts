@@ -1,15 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { AHEAD_MARKS, type AheadMark } from '../clock/clock.ts';
+import { FUTURE_TIME_MARKS, type FutureTimeMark } from '../clock/clock.ts';
 
 /** The outcome of a question to a provider: the match type of its answer, `unknown` (it knows nothing), or no answer. */
-const PROVIDER_OUTCOMES = [
-  'company',
-  'isp',
-  'unclassified',
-  'unknown',
-  'failed',
-  'not_asked',
-] as const;
+const PROVIDER_OUTCOMES = ['company', 'isp', 'unclassified', 'unknown', 'failed', 'not_asked'] as const;
 export type ProviderOutcome = (typeof PROVIDER_OUTCOMES)[number];
 
 export interface ProviderMetrics {
@@ -161,7 +154,7 @@ export interface Metrics {
   /** Records items that are overdue for deletion, and the age of the oldest in seconds. */
   readonly expiryBlocked: (name: string, rows: number, seconds: number) => void;
   /** Counts timestamps that lie ahead of the clock and were treated as now. */
-  readonly ahead: (mark: AheadMark, by: number) => void;
+  readonly ahead: (mark: FutureTimeMark, by: number) => void;
   /** Resets the expiry gauges, because another process deletes now. */
   readonly expiryNotMine: () => void;
   /** Records that projections have applied events up to this time (ISO 8601; null: the batch had none). */
@@ -258,7 +251,7 @@ const createProgressMetrics = (registry: Registry): ProgressMetrics => {
     labelNames: ['mark'],
     registers: [registry],
   });
-  for (const mark of AHEAD_MARKS) ahead.inc({ mark }, 0);
+  for (const mark of FUTURE_TIME_MARKS) ahead.inc({ mark }, 0);
   return {
     expiryBlocked: (name, rows, seconds) => {
       blockedRows.set({ name }, rows);

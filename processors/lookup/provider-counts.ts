@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
-import { DURABLY } from '../../platform/postgres/transactions.ts';
+import { SYNCHRONOUS_COMMIT } from '../../platform/postgres/transactions.ts';
 import type { ProviderOutcome } from '../../platform/telemetry/metrics.ts';
 
 export interface ProviderCounts {
@@ -104,7 +104,7 @@ export const takeFromBudget = async (
   const { rowCount } = await pool.query({
     name: 'take_from_budget',
     text: `insert into work.provider_day as d (provider, day, budget_used)
-           select $1, $2::date, 1 from ${DURABLY}
+           select $1, $2::date, 1 from ${SYNCHRONOUS_COMMIT}
            on conflict (provider, day) do update set budget_used = d.budget_used + 1 where d.budget_used < $3`,
     values: [provider, day, requestsPerDay],
   });

@@ -7,7 +7,7 @@ import { DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
 import { pause } from '../../platform/clock/waiting.ts';
-import { durably } from '../../platform/postgres/transactions.ts';
+import { queryWithSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface SnapshotEnrichmentsOptions {
@@ -105,7 +105,7 @@ const snapshotAll = async (
   limits: SnapshotLimits,
 ): Promise<void> => {
   if (ips.length === 0) return;
-  await durably(
+  await queryWithSynchronousCommit(
     pool,
     'insert into work.enrichment_truncation select unnest($1::text[]) on conflict (ip) do nothing',
     [ips],

@@ -5,7 +5,7 @@ import type { LookupStreams } from '../../commands/lookup/aggregates.ts';
 import type { EnrichmentSources } from '../../commands/lookup/generations.ts';
 import { submitReservation } from '../../commands/lookup/submit-reservation.ts';
 import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
-import { type Clock, reportAhead } from '../../platform/clock/clock.ts';
+import { type Clock, reportFutureTime } from '../../platform/clock/clock.ts';
 
 export interface LeftReservationOptions extends LookupStreams, EnrichmentSources {
   readonly pool: pg.Pool;
@@ -34,7 +34,7 @@ export const submitLeftReservations = async (options: LeftReservationOptions): P
     text: LEFT,
     values: [new Date(now - GRACE_MS), new Date(aheadAfter(now)), MAX_RESERVATIONS_PER_RUN],
   });
-  reportAhead('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
+  reportFutureTime('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
   for (const { ip, made_at, ...rest } of rows) {
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: rest.partner_id };

@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { aheadAfter, isAhead } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
-import { type Clock, reportAhead } from '../../platform/clock/clock.ts';
+import { type Clock, reportFutureTime } from '../../platform/clock/clock.ts';
 import { rowLoader } from '../../platform/limits/loaders.ts';
-import { durably, inDurable } from '../../platform/postgres/transactions.ts';
+import { queryWithSynchronousCommit, withSynchronousCommit } from '../../platform/postgres/transactions.ts';
 
 /** The user of a dashboard session. */
 export interface LoggedIn {
@@ -77,11 +77,11 @@ export const createLogins = (deps: LoginsDeps): Logins => {
     },
 
     end: async (token) => {
-      await durably(pool, 'delete from work.login where digest = $1', [digestOf(token)]);
+      await queryWithSynchronousCommit(pool, 'delete from work.login where digest = $1', [digestOf(token)]);
     },
 
     endAll: async (userId) => {
-      await durably(pool, 'delete from work.login where user_id = $1', [userId]);
+      await queryWithSynchronousCommit(pool, 'delete from work.login where user_id = $1', [userId]);
     },
 
     count: async (userId) => {
@@ -131,7 +131,7 @@ const correctFastClocks = async (pool: pg.Pool, now: number): Promise<void> => {
      where used_at > $2 or began_at > $2`,
     [new Date(now), new Date(aheadAfter(now))],
   );
-  reportAhead('login', rowCount ?? 0);
+  reportFutureTime('login', rowCount ?? 0);
 };
 
 /** Returns the hash of a user's password; null if the user does not exist or cannot log in. */
@@ -154,7 +154,7 @@ export interface NewPassword {
 
 /** Sets a user's password and ends all of the user's logins. */
 export const setPassword = (pool: pg.Pool, { userId, hash, isFirst, at }: NewPassword): Promise<void> =>
-  inDurable(pool, async (client) => {
+  withSynchronousCommit(pool, async (client) => {
     await client.query(
       `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
        on conflict (user_id) do update
@@ -170,7 +170,7 @@ export const replacePassword = (
   known: string,
   { userId, hash, isFirst, at }: NewPassword,
 ): Promise<boolean> =>
-  inDurable(pool, async (client) => {
+  withSynchronousCommit(pool, async (client) => {
     const { rowCount } = await client.query(
       'update work.user_password set hash = $2, is_first = $3, set_at = $4 where user_id = $1 and hash = $5',
       [userId, hash, isFirst, new Date(at), known],
@@ -182,7 +182,7 @@ export const replacePassword = (
 
 /** Deletes a user's password and ends all logins. */
 export const forgetPassword = (pool: pg.Pool, userId: string): Promise<void> =>
-  inDurable(pool, async (client) => {
+  withSynchronousCommit(pool, async (client) => {
     await client.query('delete from work.user_password where user_id = $1', [userId]);
     await endLogins(client, userId);
   });

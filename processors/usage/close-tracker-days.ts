@@ -4,7 +4,7 @@ import { closeTrackerDay, reopenTrackerDay } from '../../commands/usage/close-tr
 import { aheadAfter } from '../../domain/kernel/ahead.ts';
 import { DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
-import { reportAhead } from '../../platform/clock/clock.ts';
+import { reportFutureTime } from '../../platform/clock/clock.ts';
 import { throttled } from '../../platform/clock/waiting.ts';
 import type { UsageUpkeepOptions } from './close-usage-streams.ts';
 
@@ -80,7 +80,7 @@ const reopenDaysClosedAhead = async ({ store, pool, clock }: UsageUpkeepOptions)
     const id = uuid();
     await reopenTrackerDay(store, day, { correlationId: id, causationId: id, at: clock.now() });
   }
-  reportAhead('usage_day', rows.length);
+  reportFutureTime('usage_day', rows.length);
   return rows.length > 0;
 };
 

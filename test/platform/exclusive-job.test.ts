@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
-import { AnotherRuns, onlyOne } from '../../platform/postgres/transactions.ts';
+import { AnotherRuns, exclusiveJob } from '../../platform/postgres/transactions.ts';
 import { testDatabase } from '../support/database.ts';
 
 it("the lock is held for as long as the work takes, whatever the server's limit for idle transactions", async () => {
@@ -11,9 +11,9 @@ it("the lock is held for as long as the work takes, whatever the server's limit 
   const other = new pg.Client({ connectionString: database.url });
   await other.connect();
   onTestFinished(() => other.end());
-  await onlyOne(url.href, 'rebuild', async () => {
+  await exclusiveJob(url.href, 'rebuild', async () => {
     // Ten times as long as an idle transaction may live.
     await other.query('select pg_sleep(0.5)');
-    await expect(onlyOne(url.href, 'rebuild', async () => undefined)).rejects.toThrow(AnotherRuns);
+    await expect(exclusiveJob(url.href, 'rebuild', async () => undefined)).rejects.toThrow(AnotherRuns);
   });
 });
