@@ -102,6 +102,9 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   const config = loadConfig(env);
   const log = createLogger({ level: config.LOG_LEVEL, destination: 'stderr' });
   for (const name of config.unsafe) log.warn(`${name} is set: it is for development and tests alone`);
+  if (config.gone.length > 0) {
+    log.warn(`set, but this version has no such setting (CHANGELOG.md): ${config.gone.join(', ')}`);
+  }
   const shutdown = createShutdown({ log });
   await shutdown.starting(startParts(role, config, log, shutdown));
 };
@@ -120,7 +123,7 @@ const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shu
 
   const metrics = createMetrics();
   watchState(runtime, leases, metrics);
-  const endWatch = reportFutureTimes(log, metrics.ahead);
+  const endWatch = reportFutureTimes(log, metrics.futureTimes);
   shutdown.register('watch on recorded times', async () => endWatch());
   const workers = role === 'api' ? null : await startWorkers(runtime, leases, metrics);
   if (workers) shutdown.register('workers', workers.close);

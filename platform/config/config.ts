@@ -131,6 +131,8 @@ export type Config = z.output<typeof environment> & {
   readonly providers: readonly ProviderSettings[];
   /** Names of the set variables that are only for development and tests. */
   readonly unsafe: readonly string[];
+  /** Names of the set variables that an earlier version read and this one does not. */
+  readonly gone: readonly string[];
 };
 
 const FOR_TESTS = [
@@ -141,6 +143,7 @@ const FOR_TESTS = [
   'WEBHOOK_ALLOW_PORTS',
   'WEBHOOK_EXTRA_CA_FILE',
 ] as const;
+const GONE = ['MAX_CONNECTIONS_PER_ADDRESS'] as const;
 const FILES = ['ENRICHMENT_DIRECTORY', 'COUNTRY_MMDB', 'WEBHOOK_EXTRA_CA_FILE'] as const;
 
 /** An invalid configuration; each of `lines` names a variable. */
@@ -163,7 +166,8 @@ export const loadConfig = (env: NodeJS.ProcessEnv): Config => {
     : parsed.error.issues.map((issue) => `${issue.path[0]?.toString() ?? ''} ${issue.message}`);
   if (!parsed.success || lines.length + problems.length > 0)
     throw new ConfigError(inOrder([...lines, ...problems]));
-  return { ...parsed.data, providers, unsafe: FOR_TESTS.filter((name) => given[name] !== undefined) };
+  const isGiven = (name: string): boolean => given[name] !== undefined;
+  return { ...parsed.data, providers, unsafe: FOR_TESTS.filter(isGiven), gone: GONE.filter(isGiven) };
 };
 
 const VARIABLES = Object.keys(environment.shape);

@@ -136,6 +136,13 @@ describe('the configuration', () => {
     expect(linesOf(env)).toEqual([expect.stringMatching(line)]);
   });
 
+  it('names the variables that an earlier version read', () => {
+    expect(loadConfig({ MAX_CONNECTIONS_PER_ADDRESS: '500', HOME: '/root' }).gone).toEqual([
+      'MAX_CONNECTIONS_PER_ADDRESS',
+    ]);
+    expect(loadConfig({ MAX_CONNECTIONS_PER_ADDRESS: '' }).gone).toEqual([]);
+  });
+
   it('lists the settings for tests alone', () => {
     expect(loadConfig({ RETRY_BASE_SECONDS: '0.05' }).unsafe).toEqual(['RETRY_BASE_SECONDS']);
     const dns = loadConfig({ DNS_SERVERS: '127.0.0.1:5353, 9.9.9.9,::1,[2620:fe::fe]:53' });
