@@ -2,7 +2,7 @@ import { periodically } from '../platform/clock/periodically.ts';
 import { endsWithin } from '../platform/clock/waiting.ts';
 import type { Leases } from '../platform/leases/leases.ts';
 import { sweepRates } from '../platform/limits/rate-limit.ts';
-import { CHECKPOINTS_CHANNEL, createListener, DUE_CHANNEL } from '../platform/postgres/notifications.ts';
+import { CHECKPOINTS_CHANNEL, DUE_CHANNEL, Listener } from '../platform/postgres/notifications.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { sweepClaims } from '../processors/claims.ts';
 import { projectionGroups } from '../projections/all.ts';
@@ -79,7 +79,7 @@ export const startWorkers = async (
   const nudge = (): void => {
     for (const work of running) work.nudge?.();
   };
-  const due = createListener({
+  const due = new Listener({
     url: runtime.databaseUrl,
     name: 'doorplate due',
     channels: [DUE_CHANNEL, CHECKPOINTS_CHANNEL],

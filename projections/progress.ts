@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
 import { coalesceNext } from '../platform/limits/coalesce.ts';
-import { createListener, type Listener, notify } from '../platform/postgres/notifications.ts';
+import { Listener, notify } from '../platform/postgres/notifications.ts';
 import { KnownPositions, positionsIn } from './known-positions.ts';
 
 /**
@@ -67,7 +67,7 @@ class ConsumerProgress implements Progress {
 
   constructor(options: ProgressOptions) {
     this.#options = options;
-    this.#listener = createListener({
+    this.#listener = new Listener({
       url: options.url,
       name: 'doorplate progress',
       channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],

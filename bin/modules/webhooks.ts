@@ -9,7 +9,7 @@ import type { Position } from '../../event-store/port.ts';
 import type { Route } from '../../http/contract/route.ts';
 import { sealText } from '../../platform/crypto/master-key.ts';
 import { shortCache } from '../../platform/limits/loaders.ts';
-import { createListener } from '../../platform/postgres/notifications.ts';
+import { Listener } from '../../platform/postgres/notifications.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/delivery/claims.ts';
@@ -116,7 +116,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
     onOutcome: metrics.deliveries.ended,
     onWatched: metrics.deliveries.watched,
   });
-  const listener = createListener({
+  const listener = new Listener({
     url,
     name: 'doorplate deliveries',
     channels: [DELIVERIES_CHANNEL],

@@ -87,11 +87,6 @@ const fail = (batch: readonly Pending[], error: Error): void => {
   for (const append of batch) append.reject(error);
 };
 
-export interface Committer {
-  append(stream: string, expected: ExpectedRevision, events: readonly Serialised[]): Promise<Appended>;
-  close(): Promise<void>;
-}
-
 export interface CommitterOptions {
   readonly url: string;
   /** Milliseconds after which an unanswered append counts as an unknown outcome. */
@@ -115,13 +110,11 @@ const SETTINGS = `${OWN_SETTINGS} -c synchronous_commit=on -c client_connection_
 const CLOSE_MS = 2_000;
 
 /**
- * Creates the group commit: appends that arrive during one transaction share the next. One connection keeps the process's
+ * The group commit: appends that arrive during one transaction share the next. One connection keeps the process's
  * appends in order. After a lost connection it resends the same ids, which is idempotent, until the deadline; then the
  * outcome is unknown.
  */
-export const createCommitter = (options: CommitterOptions): Committer => new GroupCommitter(options);
-
-class GroupCommitter implements Committer {
+export class Committer {
   readonly #options: CommitterOptions;
   #queue: Pending[] = [];
   #running: Promise<void> | null = null;

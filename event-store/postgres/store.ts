@@ -6,9 +6,9 @@ import {
   StoreUnavailable,
   serialiseAppend,
 } from '../port.ts';
-import { createCommitter } from './committer.ts';
+import { Committer } from './committer.ts';
 import { expireStream, forgetNames, truncateStream } from './deletions.ts';
-import { createFollower } from './follower.ts';
+import { Follower } from './follower.ts';
 import { createStreamReader, type Query, readHead } from './read-stream.ts';
 
 export interface PostgresEventStoreOptions {
@@ -38,11 +38,11 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     connectionTimeoutMillis: 2_000,
     query_timeout: deadlineMs,
   });
-  const follower = createFollower({ url, pool, now, hasOtherListeners, onStall });
-  const committer = createCommitter({
+  const follower = new Follower({ url, pool, now, hasOtherListeners, onStall });
+  const committer = new Committer({
     url,
     deadlineMs,
-    committed: (position) => follower.committed(position),
+    committed: () => follower.committed(),
   });
 
   const query: Query = async (name, text, values) => {

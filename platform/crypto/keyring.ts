@@ -144,7 +144,7 @@ export interface DayKeys {
 }
 
 /** Data sealed at the end of a day lives for 30 days from then. */
-const LIVES_DAYS = 31;
+const KEY_LIFETIME_DAYS = 31;
 const PREFIX = 'day ';
 /** Maximum age of cached keys: another process, with a fast clock, may have destroyed them. */
 const RECHECK_MS = 30_000;
@@ -205,7 +205,7 @@ class CachedDayKeys implements DayKeys {
   }
 
   #isExpired(day: string): boolean {
-    return Date.parse(day) + LIVES_DAYS * DAY <= this.#options.clock.now();
+    return Date.parse(day) + KEY_LIFETIME_DAYS * DAY <= this.#options.clock.now();
   }
 
   #forgetExpired(): void {

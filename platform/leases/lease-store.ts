@@ -25,19 +25,6 @@ export interface Heartbeat {
   readonly leases: readonly LeaseRow[];
 }
 
-export interface LeaseStore {
-  /**
-   * Renews this process's row and reads the others. `gone`: ids of rows to delete. `providers`: those that this process
-   * asks; null: none, or not known yet.
-   */
-  heartbeat(gone: readonly string[], providers: readonly string[] | null): Promise<Heartbeat>;
-  /** Takes a lease if it still matches `row`. @returns its number; null if another process was faster */
-  take(name: string, row: LeaseRow | null): Promise<string | null>;
-  release(name: string): Promise<void>;
-  /** Gives all leases back and deletes this process's row. */
-  leave(): Promise<void>;
-}
-
 export interface LeaseStoreOptions {
   readonly url: string;
   readonly processId: string;
@@ -51,10 +38,8 @@ export interface LeaseStoreOptions {
 const CHANNEL = 'doorplate_leases';
 const QUERY_MS = 2_000;
 
-/** Creates the SQL side of heartbeats and leases. Its session's name shows other processes that this one is alive. */
-export const openLeaseStore = (options: LeaseStoreOptions): LeaseStore => new SqlLeaseStore(options);
-
-class SqlLeaseStore implements LeaseStore {
+/** The SQL side of heartbeats and leases. Its session's name shows other processes that this one is alive. */
+export class LeaseStore {
   readonly #options: LeaseStoreOptions;
   #client: pg.Client | null = null;
   #beats = 0;
@@ -65,6 +50,10 @@ class SqlLeaseStore implements LeaseStore {
     this.#options = options;
   }
 
+  /**
+   * Renews this process's row and reads the others. `gone`: ids of rows to delete. `providers`: those that this process
+   * asks; null: none, or not known yet.
+   */
   async heartbeat(gone: readonly string[], providers: readonly string[] | null): Promise<Heartbeat> {
     const { processId, role, clock } = this.#options;
     this.#beats += 1;
@@ -73,6 +62,7 @@ class SqlLeaseStore implements LeaseStore {
     return row as Heartbeat;
   }
 
+  /** Takes a lease if it still matches `row`. @returns its number; null if another process was faster */
   async take(name: string, row: LeaseRow | null): Promise<string | null> {
     const values = [name, this.#options.processId, row?.number ?? null, row?.process_id ?? null];
     const [taken] = await this.#query('take_lease', TAKE, values);
@@ -83,6 +73,7 @@ class SqlLeaseStore implements LeaseStore {
     await this.#query('release_lease', GIVE_BACK, [this.#options.processId, name, CHANNEL]);
   }
 
+  /** Gives all leases back and deletes this process's row. */
   async leave(): Promise<void> {
     const { processId } = this.#options;
     try {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import type { Clock } from '../clock/clock.ts';
 import { createWakeup, endsWithin, pause } from '../clock/waiting.ts';
-import { type LeaseStore, openLeaseStore } from './lease-store.ts';
+import { LeaseStore } from './lease-store.ts';
 import { ProcessRegistry, type ProcessRole } from './process-registry.ts';
 
 /** The right to run a group. `number` is the fencing token that guards its writes. */
@@ -225,7 +225,7 @@ class ProcessLeases implements Leases {
     this.#role = role;
     this.#log = log;
     const { wake } = this.#wakeup;
-    this.#store = openLeaseStore({
+    this.#store = new LeaseStore({
       url,
       processId: this.processId,
       role,

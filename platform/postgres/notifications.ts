@@ -33,24 +33,14 @@ export interface ListenerOptions {
   readonly ready?: () => void;
 }
 
-export interface Listener {
-  /** Connects unless connected. A lost connection is restored after a while, or by the next call. */
-  ensure(): void;
-  /** Returns whether notifications currently arrive. */
-  isListening(): boolean;
-  close(): Promise<void>;
-}
-
 const RECONNECT_MS = 1_000;
 /** Nothing else is ever sent, so that a connection that was dropped without a word would look quiet. */
 const ASK_MS = 5_000;
 /** Time limit of connecting and of each statement. */
 const ANSWER_MS = 2_000;
 
-/** Creates a dedicated session for notifications. It misses those sent while disconnected, so callers must poll as well. */
-export const createListener = (options: ListenerOptions): Listener => new SessionListener(options);
-
-class SessionListener implements Listener {
+/** A session of its own for notifications. It misses those sent while disconnected, so callers must poll as well. */
+export class Listener {
   readonly #options: ListenerOptions;
   #client: pg.Client | null = null;
   #isListening = false;
@@ -60,6 +50,7 @@ class SessionListener implements Listener {
     this.#options = options;
   }
 
+  /** Connects unless connected. A lost connection is restored after a while, or by the next call. */
   ensure(): void {
     if (this.#client || this.#isClosed) return;
     this.#client = new pg.Client({
@@ -72,6 +63,7 @@ class SessionListener implements Listener {
     void this.#connect(this.#client);
   }
 
+  /** Returns whether notifications currently arrive. */
   isListening(): boolean {
     return this.#isListening;
   }

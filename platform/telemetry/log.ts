@@ -1,4 +1,3 @@
-import ipaddr from 'ipaddr.js';
 import pino, { type Logger } from 'pino';
 
 export type { Logger };
@@ -61,20 +60,6 @@ export function createLogger({ level, destination = 'stdout' }: LoggerOptions): 
 
 function redactText(text: string): string {
   return SECRET_TEXTS.reduce((masked, [pattern, replacement]) => masked.replace(pattern, replacement), text);
-}
-
-/**
- * Masks an address for logs: the /16 of an IPv4 address (`8.8.x.x`), the /32 of an IPv6 address (`2001:4860::/32`);
- * `invalid` for other text, so that callers' input is never logged by mistake.
- */
-export function maskAddress(ip: string): string {
-  if (!ipaddr.isValid(ip)) return 'invalid';
-  const address = ipaddr.process(ip);
-  if (address.kind() === 'ipv4') {
-    const [first, second] = address.toByteArray();
-    return `${first}.${second}.x.x`;
-  }
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${address.toString()}/32`).toString()}/32`;
 }
 
 function stream(destination: NonNullable<LoggerOptions['destination']>): pino.DestinationStream {

@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
 import pTimeout from 'p-timeout';
 import type { Registry } from 'prom-client';
@@ -40,10 +41,6 @@ export interface OpsServer {
 const CUT_AFTER_MS = 2_000;
 /** Below usual probe timeouts, so that the probe still gets the reason. */
 const READINESS_LIMIT_MS = 4_000;
-/** Longer than any path and query of the listener. The URL parser takes quadratic time for a long name in place of a path. */
-const MAX_TARGET_LENGTH = 1_024;
-const BAD_REQUEST =
-  'HTTP/1.1 400 Bad Request\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n';
 
 /**
  * Starts the operations listener, for the operator's own machines and never public: `GET /metrics` (Prometheus), `/livez`
@@ -53,19 +50,13 @@ const BAD_REQUEST =
 export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
   const routes = new Map<string, OpsHandler>(Object.entries({ ...builtIn(options), ...options.handlers }));
   const isOwnHost = hostCheck(options.hostNames ?? []);
-  // Node's own 400 to a request without a Host lacks the header below.
-  const server = createServer({ requireHostHeader: false }, (request, response) => {
+  const server = createServer((request, response) => {
     response.setHeader('x-content-type-options', 'nosniff');
     if (isOwnHost(request.headers.host, request)) void answer(routes, request, response, options.log);
     else sendJson(response, 403, { error: 'unknown_host' });
   });
-  // Node's own 417 lacks it too; an expectation other than 100-continue may be ignored (RFC 9110 section 10.1.1).
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
-  server.on('clientError', (_error, socket) => {
-    if (socket.writable) socket.end(BAD_REQUEST);
-    else socket.destroy();
-  });
-  await listen(server, options.host, options.port);
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>
@@ -139,9 +130,7 @@ async function answer(
   response: ServerResponse,
   log: OpsServerOptions['log'],
 ): Promise<void> {
-  const target = request.url ?? '/';
-  if (target.length > MAX_TARGET_LENGTH) return sendJson(response, 414, { error: 'uri_too_long' });
-  const url = URL.parse(target, 'http://ops') ?? new URL('http://ops/');
+  const url = URL.parse(request.url ?? '/', 'http://ops') ?? new URL('http://ops/');
   const method = request.method === 'HEAD' ? 'GET' : request.method;
   try {
     const handler = routes.get(`${method} ${url.pathname}`);
@@ -155,14 +144,4 @@ async function answer(
     if (response.headersSent) response.destroy();
     else sendJson(response, 500, { error: 'internal_error' });
   }
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }
