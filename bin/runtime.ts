@@ -7,8 +7,7 @@ import { createEndpointBatcher, type EndpointBatcher } from '../commands/webhook
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
-import { withSharedHead } from '../event-store/shared-head.ts';
-import { createTail, type Tail } from '../event-store/tail.ts';
+import { Tail } from '../event-store/tail.ts';
 import { tracedStore } from '../event-store/traced-store.ts';
 import { type Clock, systemClock } from '../platform/clock/clock.ts';
 import { endsWithin } from '../platform/clock/waiting.ts';
@@ -23,6 +22,7 @@ import {
 } from '../platform/crypto/keyring.ts';
 import { loadMasterKey, type MasterKey } from '../platform/crypto/master-key.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
+import { coalesceNext } from '../platform/limits/coalesce.ts';
 import { MigrationError, migrate } from '../platform/postgres/migrate.ts';
 import { endPool, openPool } from '../platform/postgres/pool.ts';
 import { createSlonik } from '../platform/postgres/slonik.ts';
@@ -69,8 +69,10 @@ const openStore = async (
     ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now, onStall })
     : createPostgresEventStore({ url, now, hasOtherListeners, onStall });
   const traced = tracedStore(aroundStore(opened), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
-  const store = withSharedHead(traced, config.EVENTSTORE_URL ? HEAD_GAP_MS : 0);
-  const tail = createTail({ store, now, log });
+  // Each request for something unknown asks for the head, and EventStoreDB reads whole events for it.
+  const head = coalesceNext(() => traced.head(), config.EVENTSTORE_URL ? HEAD_GAP_MS : 0);
+  const store = { ...traced, head };
+  const tail = new Tail({ store, now, log });
   return { store, tail, logStalls: () => stalls };
 };
 

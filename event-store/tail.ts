@@ -119,19 +119,6 @@ export interface TailFollowOptions extends FollowOptions {
   readonly gatherMs?: () => number;
 }
 
-/** The newest part of the log, read and decoded once per process for all of its followers. */
-export interface Tail {
-  /**
-   * Like `EventStore.follow`. Followers behind the tail's memory read the store apart until they have caught up.
-   */
-  follow(options: TailFollowOptions): AsyncGenerator<Batch>;
-  /** Returns whether a follower at this position can read from memory. */
-  covers(position: Position | null): boolean;
-  /** Ends the current gathering, because a caller waits for the next events. */
-  hurry(): void;
-  close(): Promise<void>;
-}
-
 export interface TailOptions {
   readonly store: Pick<EventStore, 'follow' | 'head'>;
   /** Returns milliseconds since the epoch, for expiry. */
@@ -144,10 +131,11 @@ const SMALL_BATCH_EVENTS = 100;
 const GATHER_MS = 200;
 const RETRY_MS = 250;
 
-/** Creates a tail, which starts reading at the head of the log with its first follower. */
-export const createTail = (options: TailOptions): Tail => new LogTail(options);
-
-class LogTail implements Tail {
+/**
+ * The newest part of the log, read and decoded once per process for all of its followers. It starts reading at the head of
+ * the log with its first follower.
+ */
+export class Tail {
   readonly #options: TailOptions;
   readonly #memory = new TailMemory();
   readonly #closing = new AbortController();
@@ -159,6 +147,7 @@ class LogTail implements Tail {
     this.#options = options;
   }
 
+  /** Like `EventStore.follow`. Followers behind the tail's memory read the store apart until they have caught up. */
   async *follow({ gatherMs = () => GATHER_MS, ...options }: TailFollowOptions): AsyncGenerator<Batch> {
     const memory = this.#memory;
     const signal = AbortSignal.any([options.signal, this.#closing.signal]);
@@ -186,10 +175,12 @@ class LogTail implements Tail {
     }
   }
 
+  /** Returns whether a follower at this position can read from memory. */
   covers(position: Position | null): boolean {
     return this.#memory.covers(position);
   }
 
+  /** Ends the current gathering, because a caller waits for the next events. */
   hurry(): void {
     this.#gathering.wake();
   }

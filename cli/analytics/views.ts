@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { OWN_SETTINGS, withSettings } from '../../platform/postgres/pool.ts';
 
 /**
  * Opens a session of the service's user for what concerns analysts. A name without a schema is PostgreSQL's own in it: an analyst may
@@ -9,14 +10,8 @@ export const connect = async (
   name: string,
   types?: pg.CustomTypesConfig,
 ): Promise<pg.Client> => {
-  const dsn = new URL(url);
-  // In the URL, whose settings pg would take alone.
-  dsn.searchParams.set(
-    'options',
-    `${dsn.searchParams.get('options') ?? ''} -c search_path=pg_catalog`.trim(),
-  );
   const db = new pg.Client({
-    connectionString: dsn.href,
+    connectionString: withSettings(url, OWN_SETTINGS),
     application_name: name,
     ...(types && { types }),
   });

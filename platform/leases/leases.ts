@@ -157,27 +157,6 @@ export interface LeaseState {
   readonly processId: string | null;
 }
 
-export interface Leases {
-  readonly processId: string;
-  /** Returns whether no other server process runs, so that shared limits may be kept in memory. */
-  readonly alone: () => boolean;
-  /** Returns whether any other process runs, including commands. */
-  readonly hasOthers: () => boolean;
-  /** Tells the other processes which providers of company data this one asks. */
-  announce(providers: readonly string[]): void;
-  /**
-   * Returns the providers that every process with workers asks; none while one of them is not known to ask any. The same
-   * array while they do not change.
-   */
-  readonly providers: () => readonly string[];
-  /** Returns the lease holders as of the last heartbeat; null while heartbeats fail. */
-  states(): readonly LeaseState[] | null;
-  /** Runs a group in one process at a time. `run` must end soon after its signal aborts, and guard its writes by the lease. */
-  lead(name: string, run: RunGroup): void;
-  /** Ends running groups, releases their leases and removes this process. */
-  readonly stop: () => Promise<void>;
-}
-
 export interface LeasesOptions {
   readonly url: string;
   /** A `command` leads nothing while a server runs. */
@@ -201,13 +180,13 @@ const STOP_MS = 6_000;
  * Resolves after the other processes have seen this one.
  */
 export const enterLeases = async (options: LeasesOptions): Promise<Leases> => {
-  const leases = new ProcessLeases(options);
+  const leases = new Leases(options);
   await leases.enter();
   return leases;
 };
 
 /** The functions that callers pass on are fields, bound to their object. */
-class ProcessLeases implements Leases {
+export class Leases {
   readonly processId = uuid();
   readonly #role: ProcessRole;
   readonly #log: Logger;
@@ -243,17 +222,25 @@ class ProcessLeases implements Leases {
     this.#beating = this.#keepBeating();
   }
 
+  /** Returns whether no other server process runs, so that shared limits may be kept in memory. */
   readonly alone = (): boolean => this.#processes.others().every((one) => one.role === 'command');
 
+  /** Returns whether any other process runs, including commands. */
   readonly hasOthers = (): boolean => this.#processes.others().length > 0;
 
+  /** Tells the other processes which providers of company data this one asks. */
   announce(providers: readonly string[]): void {
     this.#processes.announce(providers);
     this.#wakeup.wake();
   }
 
+  /**
+   * Returns the providers that every process with workers asks; none while one of them is not known to ask any. The same
+   * array while they do not change.
+   */
   readonly providers = (): readonly string[] => this.#processes.commonProviders();
 
+  /** Returns the lease holders as of the last heartbeat; null while heartbeats fail. */
   states(): readonly LeaseState[] | null {
     if (performance.now() > this.#validUntil) return null;
     return this.#processes
@@ -261,12 +248,14 @@ class ProcessLeases implements Leases {
       .map((row) => ({ name: row.name, processId: this.#processes.liveHolder(row) }));
   }
 
+  /** Runs a group in one process at a time. `run` must end soon after its signal aborts, and guard its writes by the lease. */
   lead(name: string, run: RunGroup): void {
     const { processId } = this;
     this.#groups.push(new LeaseGroup({ name, run, processId, log: this.#log, onEnd: this.#wakeup.wake }));
     this.#wakeup.wake();
   }
 
+  /** Ends running groups, releases their leases and removes this process. */
   readonly stop = async (): Promise<void> => {
     this.#stopping.abort();
     // At once, so that a hanging heartbeat does not use up the groups' time to end.
