@@ -66,8 +66,7 @@ const readGiven = (name: string, env: Env): Given | { readonly problems: string[
     if (file === undefined || canRead(file)) return [];
     return [`${variables[setting]} names a file that cannot be read: ${resolve(file)}`];
   });
-  const problems = [...unreadable, ...misspelled(name, env)];
-  return problems.length > 0 ? { problems } : parsed.data;
+  return unreadable.length > 0 ? { problems: unreadable } : parsed.data;
 };
 
 const canRead = (file: string): boolean => {
@@ -77,17 +76,6 @@ const canRead = (file: string): boolean => {
   } catch {
     return false;
   }
-};
-
-/** A limit under a wrong name would limit nothing and cost money. */
-const misspelled = (name: string, env: Env): string[] => {
-  const known = Object.values(variablesOf(name));
-  return Object.keys(env)
-    .filter((one) => one.startsWith(`${prefixOf(name)}_REQUEST`) && !known.includes(one))
-    .map(
-      (one) =>
-        `${one} is no setting of ${name}, which has ${known.filter((k) => k.includes('_REQUESTS_')).join(' and ')}`,
-    );
 };
 
 /** Limits of a provider behind HTTP, over all processes. null: none. */

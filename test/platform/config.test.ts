@@ -125,10 +125,6 @@ describe('the configuration', () => {
       /^IPINFO_URL is not a URL with {ip}/,
     ],
     [
-      { ENRICHMENT_PROVIDERS: 'ipinfo', IPINFO_REQUEST_PER_DAY: '9' },
-      /^IPINFO_REQUEST_PER_DAY is no setting of ipinfo, .* and IPINFO_REQUESTS_PER_DAY$/,
-    ],
-    [
       { ENRICHMENT_PROVIDERS: 'ipinfo', IPINFO_REQUESTS_PER_DAY: '0' },
       /^IPINFO_REQUESTS_PER_DAY is not a whole number/,
     ],

@@ -156,21 +156,6 @@ describe.concurrent('groups', () => {
   });
 });
 
-it.concurrent('a process whose session is cut keeps its lease against other processes', async ({
-  stage: { pool, startHolder },
-}) => {
-  const first = startHolder('d');
-  await until('the first leads', () => first.led.has('d'));
-  const { rows } = await pool.query('select process_id from work.process');
-  await pool.query('select pg_terminate_backend(pid) from pg_stat_activity where application_name like $1', [
-    `doorplate heartbeat ${rows[0].process_id}`,
-  ]);
-  const beats = async () => Number((await pool.query('select beats from work.process')).rows[0]?.beats ?? 0);
-  const before = await beats();
-  await until('it beats again', async () => (await beats()) > before + 1);
-  expect(first.led.get('d')).toBe('1');
-});
-
 it.concurrent('a group is not ended when the database takes most of a second to answer a heartbeat', async ({
   stage,
 }) => {
