@@ -197,7 +197,7 @@ function createLeasingLimiter(pool: pg.Pool, clock: Clock): RateLimiter {
     lease.slot = taken.granted_slot;
     lease.until = clock.now() + windowMs / 10;
     lease.others = Math.max(0, ceiling - usedBefore(taken, windowMs) + unused - taken.granted);
-    lease.retryAt = clock.now() + retryMs;
+    lease.retryAt = lease.left > 0 ? 0 : clock.now() + retryMs;
     return lease.left > 0 ? null : { retryMs };
   }
 
