@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { hostName } from '../../domain/kernel/host-name.ts';
-import { isProviderName, type ProviderSettings, readProviderSettings } from './provider-settings.ts';
+import { canRead, isProviderName, type ProviderSettings, readProviderSettings } from './provider-settings.ts';
 
 const whole = (fallback: number, least = 1, text = /^\d{1,9}$/) =>
   z
@@ -191,13 +190,4 @@ const problemsAcross = (config: z.output<typeof environment>): string[] => {
     if (file && !canRead(file)) problems.push(`${name} names a file that cannot be read: ${resolve(file)}`);
   }
   return problems;
-};
-
-const canRead = (file: string): boolean => {
-  try {
-    readFileSync(file);
-    return true;
-  } catch {
-    return false;
-  }
 };

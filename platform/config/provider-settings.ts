@@ -69,7 +69,7 @@ const readGiven = (name: string, env: Env): Given | { readonly problems: string[
   return unreadable.length > 0 ? { problems: unreadable } : parsed.data;
 };
 
-const canRead = (file: string): boolean => {
+export const canRead = (file: string): boolean => {
   try {
     accessSync(file, constants.R_OK);
     return true;
