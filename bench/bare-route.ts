@@ -9,7 +9,7 @@ import Fastify, { type FastifyReply } from 'fastify';
 import type { ApiKey, Route } from '../http/contract/route.ts';
 import { createCallRates } from '../http/server/call-rates.ts';
 import { setQuota } from '../http/server/replies.ts';
-import { createLocalLimiter } from '../platform/rate-limit.ts';
+import { createLocalLimiter } from '../platform/limits/rate-limit.ts';
 
 export interface BareAnswer {
   readonly method: 'GET' | 'POST';

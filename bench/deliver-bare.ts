@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { createInterface } from 'node:readline';
-import { systemClock } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock/clock.ts';
 import { createSender, signatureHeaders } from '../processors/webhooks/delivery/sender.ts';
 
 export interface BareDeliverer {

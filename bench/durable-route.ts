@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import Fastify from 'fastify';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
-import { createLogger } from '../platform/log.ts';
+import { createLogger } from '../platform/telemetry/log.ts';
 import { postmasterOf } from '../test/support/data-folder.ts';
 import { COUNTING_STATEMENTS } from './support/statements.ts';
 

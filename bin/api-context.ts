@@ -10,13 +10,12 @@ import type { PartnerRequest } from '../http/contract/route.ts';
 import { TrackingUnavailable } from '../http/errors/failures.ts';
 import { createOwnHost, createServedHosts, type ServedHosts } from '../http/server/own-host.ts';
 import { type Countries, createCountries } from '../platform/country.ts';
-import type { Metrics } from '../platform/metrics.ts';
-import type { RateLimiter } from '../platform/rate-limit.ts';
+import type { RateLimiter } from '../platform/limits/rate-limit.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { createDomainDirectory, type DomainDirectory } from '../queries/domains/directory.ts';
 import { createTrackerDirectory, type TrackerDirectory } from '../queries/trackers/directory.ts';
 import { type Clues, openClues } from './modules/signals.ts';
-import { type ReadModels, readModels } from './read-models.ts';
-import type { Runtime } from './runtime.ts';
+import { type ReadModels, type Runtime, readModels } from './runtime.ts';
 
 /** What the modules build the API's routes from. */
 export interface ApiContext extends ReadModels {
@@ -55,7 +54,7 @@ export const openApiContext = async (
     counter: createLookupCounter(store, clock),
     calls,
     countCall: countCalls(calls),
-    trackers: createTrackerDirectory({ pool, caughtUp: reads.caughtUp(['trackers']) }),
+    trackers: createTrackerDirectory({ pool, caughtUp: reads.waitForHead(['trackers']) }),
     trackerCommands: createTrackerCommands(store, config.TRACKERS_PER_PARTNER),
     domainNames,
     served: createServedHosts(createOwnHost(publicUrl, config.PUBLIC_HOSTS), domainNames.trackerOf),

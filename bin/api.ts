@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import type { Route } from '../http/contract/route.ts';
 import { docsRoutes } from '../http/docs/docs-page.ts';
 import { openApiDocument, openApiRoute } from '../http/docs/openapi.ts';
 import { createCallRates } from '../http/server/call-rates.ts';
@@ -6,15 +7,44 @@ import { healthRoute } from '../http/server/health.ts';
 import { createMisfits } from '../http/server/misfits.ts';
 import { buildServer } from '../http/server/server.ts';
 import { createIsTrusted } from '../http/server/visitor.ts';
-import type { Leases } from '../platform/leases.ts';
-import type { Metrics } from '../platform/metrics.ts';
-import { createRateLimiter } from '../platform/rate-limit.ts';
+import { loadConfig } from '../platform/config/config.ts';
+import type { Leases } from '../platform/leases/leases.ts';
+import { createRateLimiter } from '../platform/limits/rate-limit.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { createKeyUses } from '../processors/partners/key-uses.ts';
 import { createAuthenticate } from '../queries/partners/partners.ts';
-import { openApiContext } from './api-context.ts';
-import { apiRoutes } from './api-routes.ts';
+import { type ApiContext, openApiContext } from './api-context.ts';
 import { buildDashboard } from './dashboard.ts';
+import { domainRoutes } from './modules/domains.ts';
+import { lookupRoutes, usageRoutes } from './modules/lookup.ts';
+import { revealRoutes } from './modules/reveals.ts';
+import { sessionRoutes, trackerRoutes } from './modules/sessions.ts';
+import { webhookRoutes } from './modules/webhooks.ts';
 import type { Runtime } from './runtime.ts';
+
+/** Returns the documented routes of every context. */
+const apiRoutes = (context: ApiContext): Route[] => [
+  ...lookupRoutes(context),
+  ...usageRoutes(context),
+  ...trackerRoutes(context),
+  ...domainRoutes(context),
+  ...sessionRoutes(context),
+  ...revealRoutes(context),
+  ...webhookRoutes(context),
+];
+
+/** Returns the API's routes for their descriptions alone, without a database: their handlers do not work. */
+export const documentedRoutes = (): Route[] => {
+  const runtime = withAbsent({ config: loadConfig({}) });
+  const context = withAbsent({ publicUrl: 'http://localhost:3000', runtime });
+  return [...apiRoutes(context as unknown as ApiContext), healthRoute(() => true)];
+};
+
+const withAbsent = <T extends object>(known: T): T =>
+  new Proxy(known, { get: (of, name) => Reflect.get(of, name) ?? absent });
+
+/** Stands for every resource: any property and any call of it gives itself. */
+const absent: unknown = new Proxy(() => absent, { get: () => absent, apply: () => absent });
 
 export interface Api {
   readonly app: FastifyInstance;

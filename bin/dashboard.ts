@@ -1,38 +1,174 @@
-import type { ApiDeps } from '../dashboard/api.ts';
+import type { CommandContext } from '../commands/handle.ts';
+import { retryFailed } from '../commands/webhooks/retry-deliveries.ts';
+import type { ApiDeps, Visit } from '../dashboard/api.ts';
 import { type AccountDeps, accountPages } from '../dashboard/pages/account.ts';
-import { billingPages } from '../dashboard/pages/billing.ts';
-import { deliveryPages } from '../dashboard/pages/deliveries.ts';
+import { type BillingDeps, billingPages } from '../dashboard/pages/billing.ts';
+import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../dashboard/pages/deliveries.ts';
 import { domainPages } from '../dashboard/pages/domains.ts';
-import { keyPages } from '../dashboard/pages/keys.ts';
+import { type DashboardKey, type KeyDeps, keyPages } from '../dashboard/pages/keys.ts';
 import { type LoginDeps, loginPages, logoutAction } from '../dashboard/pages/login.ts';
-import { overviewPage } from '../dashboard/pages/overview.ts';
+import { type OverviewDeps, overviewPage } from '../dashboard/pages/overview.ts';
 import { revealPages } from '../dashboard/pages/reveals.ts';
-import { sessionPages } from '../dashboard/pages/sessions.ts';
+import { type SessionDeps, sessionPages } from '../dashboard/pages/sessions.ts';
 import { trackerListPages, trackerPages } from '../dashboard/pages/trackers.ts';
 import { webhookListPages, webhookPages } from '../dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../dashboard/routes.ts';
-import { MINUTE } from '../domain/kernel/time.ts';
+import { isoTime, MINUTE } from '../domain/kernel/time.ts';
+import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
+import type { Position } from '../event-store/port.ts';
+import { asUuid } from '../http/contract/parameters.ts';
 import type { ApiRequest, Route } from '../http/contract/route.ts';
+import { refusal } from '../http/errors/error-catalog.ts';
 import { admitChange } from '../http/server/call-rates.ts';
 import { createVisitorAddress, networkOf } from '../http/server/visitor.ts';
-import { weaknessOf } from '../platform/password-strength.ts';
-import { retrySeconds, type Verdict } from '../platform/rate-limit.ts';
+import { weaknessOf } from '../platform/crypto/password-strength.ts';
+import { retrySeconds, type Verdict } from '../platform/limits/rate-limit.ts';
+import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
 import {
   createDashboardLogins,
   createLogins,
   type DashboardLogins,
   type Logins,
 } from '../processors/partners/logins.ts';
-import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
-import type { ApiContext } from './api-context.ts';
+import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
 import {
-  dashboardBilling,
-  dashboardKeys,
-  dashboardOverview,
-  dashboardRetries,
-  dashboardSessions,
-  visitContext,
-} from './dashboard-deps.ts';
+  findKey,
+  findPartner,
+  type KeyRow,
+  listKeyUses,
+  listLatestKeys,
+} from '../queries/partners/partners.ts';
+import { listRevealsOf } from '../queries/reveals/reveals.ts';
+import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
+import { recentSessions } from '../read-api/sessions/sessions.ts';
+import { readDays } from '../read-api/usage/get-usage.ts';
+import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
+import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
+import { createKeyChanges } from '../write-api/partners/keys.ts';
+import type { ApiContext } from './api-context.ts';
+import { retryDeps } from './modules/webhooks.ts';
+import type { Runtime } from './runtime.ts';
+
+/** What the dashboard's pages read and change, beside the API's routes. */
+
+/** Makes the context of a command from the dashboard request and its user. */
+const visitContext = ({ request, user }: Visit): CommandContext => ({
+  correlationId: request.id,
+  causationId: request.id,
+  at: request.receivedAt,
+  partnerId: user.partner_id,
+  userId: user.user_id,
+});
+
+/** A page with ten thousand keys would block the event loop for a third of a second. */
+const ENDED_SHOWN = 50;
+
+/** PostgreSQL refuses a NUL, which a path may hold. */
+const KEY_ID = /^[\w-]{1,100}$/;
+
+const withUses = async (db: Runtime['db'], keys: readonly KeyRow[]): Promise<DashboardKey[]> => {
+  const uses = await listKeyUses(
+    db,
+    keys.map(({ key_id }) => key_id),
+  );
+  return keys.map((key) => ({ ...key, used_at: uses.get(key.key_id) ?? null }));
+};
+
+/** Reads and changes the keys that the dashboard shows. */
+const dashboardKeys = (
+  { store, db, clock }: Runtime,
+  ownWrite: (position: Position | null) => Promise<unknown>,
+  admitChange: (partnerId: string) => Promise<boolean>,
+): KeyDeps => {
+  const changes = createKeyChanges({ store, projected: ownWrite, admitChange });
+  return {
+    ceilingsOf: async (partnerId) => {
+      const partner = await findPartner(db, partnerId);
+      if (partner === null) throw new TypeError('the partner of a logged-in user does not exist');
+      return partner;
+    },
+    usualLimits: DEFAULT_LIMITS,
+    list: async (partnerId) =>
+      withUses(db, await listLatestKeys(db, partnerId, isoTime(clock.now()), ENDED_SHOWN)),
+    find: async (partnerId, keyId) => {
+      const key = KEY_ID.test(keyId) ? await findKey(db, keyId) : null;
+      return key?.partner_id === partnerId ? ((await withUses(db, [key]))[0] ?? null) : null;
+    },
+    create: (visit, { name, limits }) =>
+      changes.create(visit.user.partner_id, name, limits, visitContext(visit)),
+    update: (visit, keyId, limits) =>
+      changes.update(visit.user.partner_id, keyId, limits, visitContext(visit)),
+    revoke: (visit, keyId) => changes.revoke(visit.user.partner_id, keyId, visitContext(visit)),
+  };
+};
+
+type WaitForHead = () => Promise<boolean>;
+
+const dashboardOverview = ({ db }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
+  requests: async (partnerId, since) => {
+    await waitForHead();
+    return readDays(db, partnerId, since);
+  },
+  reveals: async (partnerId, since) => {
+    await waitForHead();
+    return listDays(db, partnerId, since);
+  },
+});
+
+const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionDeps => ({
+  recent: async ({ user, request }, trackerId, before) => {
+    await waitForHead();
+    const query = { partnerId: user.partner_id, trackerId, before, now: request.receivedAt };
+    return recentSessions(runtime, query);
+  },
+  revealsOf: async (partnerId, sessionIds) => {
+    await waitForHead();
+    return listRevealsOf(runtime.db, partnerId, sessionIds);
+  },
+});
+
+/** Provides the units by month and the audits of the ledger. */
+const dashboardBilling = (
+  runtime: Runtime,
+  waitForHead: WaitForHead,
+): BillingDeps & { close(): Promise<void> } => ({
+  ...createRequestedAudits(runtime),
+  months: async (partnerId) => {
+    await waitForHead();
+    return listMonths(runtime.db, partnerId);
+  },
+});
+
+/** Retries all failed deliveries as the API's retry does one. */
+const dashboardRetries = (runtime: Runtime, waitForHead: () => Promise<boolean>): DeliveryDeps => {
+  const { db } = runtime;
+  const retrying = retryDeps(runtime);
+  return {
+    retryFailedSince: async (visit, id, day): Promise<RetriedAll> => {
+      const { request, user } = visit;
+      const answerTo = (code: Parameters<typeof refusal>[1]) => errorIn(refusal(request, code));
+      const now = request.receivedAt;
+      const webhookId = asUuid(id);
+      const endpoint =
+        webhookId && (await findEndpoint({ db, caughtUp: waitForHead }, user.partner_id, webhookId, now));
+      if (webhookId === null || !endpoint) {
+        return { retried: 0, all: false, refused: answerTo('webhook_not_found') };
+      }
+      await waitForHead();
+      const deleted = endpoint.deleted_at !== null;
+      const listFailed = (before: bigint | null, limit: number) =>
+        listDeliveries(db, { webhookId, deleted, status: 'failed', before, limit, now });
+      const since = new Date(day).toISOString();
+      const { refusal: code, ...done } = await retryFailed(retrying, listFailed, since, visitContext(visit));
+      return { ...done, refused: code && answerTo(code) };
+    },
+  };
+};
+
+const errorIn = ({ status, body }: ReturnType<typeof refusal>) => {
+  const { error } = JSON.parse(String(body));
+  return { ok: false, status, code: error.code as string, message: error.message as string } as const;
+};
 
 export interface Dashboard {
   readonly routes: readonly Route[];
@@ -41,7 +177,7 @@ export interface Dashboard {
 
 /** Builds the dashboard: pages on the API's own routes, with separate logins. */
 export const buildDashboard = (
-  { runtime, limiter, ownWrite, caughtUp }: ApiContext,
+  { runtime, limiter, ownWrite, waitForHead }: ApiContext,
   api: ApiDeps,
 ): Dashboard => {
   const logins = createLogins(runtime);
@@ -51,8 +187,8 @@ export const buildDashboard = (
     dashboardLogins: createDashboardLogins({ ...runtime, limiter, logins }),
   };
   const login = loginDeps(parts, logins);
-  const sessions = dashboardSessions(runtime, caughtUp(['sessions', 'reveals']));
-  const billing = dashboardBilling(runtime, caughtUp(['reveal-units']));
+  const sessions = dashboardSessions(runtime, waitForHead(['sessions', 'reveals']));
+  const billing = dashboardBilling(runtime, waitForHead(['reveal-units']));
   const routes = dashboardRoutes({
     ...api,
     findLogin: logins.find,
@@ -63,7 +199,7 @@ export const buildDashboard = (
     pages: [
       logoutAction(login),
       ...accountPages(accountDeps(parts, logins, limiter)),
-      overviewPage(dashboardOverview(runtime, caughtUp(['usage', 'reveal-units']))),
+      overviewPage(dashboardOverview(runtime, waitForHead(['usage', 'reveal-units']))),
       ...sessionPages(sessions),
       ...revealPages(sessions),
       ...trackerListPages,
@@ -73,7 +209,7 @@ export const buildDashboard = (
       ),
       ...webhookListPages,
       ...webhookPages,
-      ...deliveryPages(dashboardRetries(runtime, caughtUp(['webhooks', 'deliveries', 'payloads']))),
+      ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(runtime.db, partnerId) }),
       ...billingPages(billing),
     ],

@@ -4,8 +4,8 @@ import { EXPIRED_PREFIX } from '../domain/sessions/events.ts';
 import { SIGNALS_PREFIX } from '../domain/signals/events.ts';
 import { DELIVERIES_PREFIX, WEBHOOKS_PREFIX } from '../domain/webhooks/events.ts';
 import type { Position } from '../event-store/port.ts';
-import type { Metrics } from '../platform/metrics.ts';
-import type { Job } from '../platform/periodically.ts';
+import type { Job } from '../platform/clock/periodically.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { type Expiring, type SweepOptions, sweep } from '../processors/expiry.ts';
 import { forgetResults } from '../processors/lookup/forget-results.ts';
 import { snapshotEnrichments } from '../processors/lookup/snapshot-enrichments.ts';
@@ -26,7 +26,7 @@ import { forgetExpiredSessionsBefore } from '../projections/sessions/sessions.ts
 import { forgetSignalsOf } from '../projections/signals/signals.ts';
 import { deliveries, forgetDeliveriesBefore } from '../projections/webhooks/deliveries.ts';
 import { forgetSubscriptionsBefore } from '../projections/webhooks/endpoints.ts';
-import { followersOf } from './consumers.ts';
+import { followersOf } from './groups.ts';
 import type { Runtime } from './runtime.ts';
 
 const PROJECTED_MS = 10_000;

@@ -5,28 +5,76 @@ import { createKnownEpochs } from '../commands/epochs/epochs.ts';
 import { createIntakeBatcher, type IntakeBatcher } from '../commands/lookup/enrichment-streams.ts';
 import { createEndpointBatcher, type EndpointBatcher } from '../commands/webhooks/manage-endpoints.ts';
 import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
-import type { EventStore } from '../event-store/port.ts';
-import type { Tail } from '../event-store/tail.ts';
-import { type Clock, systemClock } from '../platform/clock.ts';
-import type { Config } from '../platform/config.ts';
-import { openDataFolder } from '../platform/data-folder.ts';
-import { createDayKeys, type DayKeys } from '../platform/day-keys.ts';
+import type { EventStore, Position } from '../event-store/port.ts';
+import { createPostgresEventStore } from '../event-store/postgres/store.ts';
+import { Tail } from '../event-store/tail.ts';
+import { tracedStore } from '../event-store/traced-store.ts';
+import { type Clock, systemClock } from '../platform/clock/clock.ts';
+import { endsWithin } from '../platform/clock/waiting.ts';
+import type { Config } from '../platform/config/config.ts';
+import { openDataFolder } from '../platform/config/data-folder.ts';
+import {
+  bindKeys,
+  createDayKeys,
+  type DayKeys,
+  keyedDigest,
+  serviceKey,
+} from '../platform/crypto/keyring.ts';
+import { loadMasterKey, type MasterKey } from '../platform/crypto/master-key.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
-import { endPool } from '../platform/end-postgres.ts';
-import { bindKeys, keyedDigest, serviceKey } from '../platform/keyring.ts';
-import type { Logger } from '../platform/log.ts';
-import { loadMasterKey, type MasterKey } from '../platform/master-key.ts';
-import { MigrationError, migrate } from '../platform/migrate.ts';
-import { openPool } from '../platform/open-pool.ts';
-import { endsWithin } from '../platform/pause.ts';
-import { createSlonik } from '../platform/slonik.ts';
-import { Unreachable } from '../platform/unreachable.ts';
+import { coalesceNext } from '../platform/limits/coalesce.ts';
+import { MigrationError, migrate } from '../platform/postgres/migrate.ts';
+import { endPool, openPool } from '../platform/postgres/pool.ts';
+import { createSlonik } from '../platform/postgres/slonik.ts';
+import { Unreachable } from '../platform/postgres/unavailable.ts';
+import type { Logger } from '../platform/telemetry/log.ts';
 import { createLookupUses, type LookupUses } from '../processors/lookup/forget-results.ts';
 import { createProviderCounts, type ProviderCounts } from '../processors/lookup/providers/provider-counts.ts';
 import { createWebhookQueue, type WebhookQueue } from '../processors/webhooks/queue-admission.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { type Cursors, createCursors } from '../read-api/cursor.ts';
-import { openStore } from './open-store.ts';
+
+/** Imported lazily, because the client is slow to load and only used with EVENTSTORE_URL. */
+const eventStoreDb = () => import('../event-store/eventstoredb/store.ts');
+
+/** A call to EventStoreDB takes a millisecond of the event loop. */
+const HEAD_GAP_MS = 20;
+
+interface StoreOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly hasOtherListeners: () => boolean;
+  readonly aroundStore: (store: EventStore) => EventStore;
+}
+
+interface OpenedStore {
+  readonly store: EventStore;
+  readonly tail: Tail;
+  readonly logStalls: () => number;
+}
+
+/** Opens the configured event store, or the one in PostgreSQL, and its tail. */
+const openStore = async (
+  config: Config,
+  url: string,
+  { clock, log, hasOtherListeners, aroundStore }: StoreOptions,
+): Promise<OpenedStore> => {
+  const { now } = clock;
+  let stalls = 0;
+  const onStall = (error: Error, after: Position | null): void => {
+    stalls += 1;
+    log.warn({ error: error.message, after: String(after) }, 'the log could not be read; retry scheduled');
+  };
+  const opened = config.EVENTSTORE_URL
+    ? (await eventStoreDb()).createEventStoreDb({ url: config.EVENTSTORE_URL, now, onStall })
+    : createPostgresEventStore({ url, now, hasOtherListeners, onStall });
+  const traced = tracedStore(aroundStore(opened), config.EVENTSTORE_URL ? 'eventstoredb' : 'postgresql');
+  // Each request for something unknown asks for the head, and EventStoreDB reads whole events for it.
+  const head = coalesceNext(() => traced.head(), config.EVENTSTORE_URL ? HEAD_GAP_MS : 0);
+  const store = { ...traced, head };
+  const tail = new Tail({ store, now, log });
+  return { store, tail, logStalls: () => stalls };
+};
 
 /** The shared resources of every command and role. */
 export interface Runtime {
@@ -42,8 +90,8 @@ export interface Runtime {
   readonly store: EventStore;
   /** Shared by all projections and processors of this process. */
   readonly tail: Tail;
-  /** Whether other processes need notifications of commits, and how many serve the API; true and none until the process knows better. */
-  readonly peers: { present: () => boolean; otherApis: () => number };
+  /** Whether other processes run, which need notifications of commits; true until this one knows better. */
+  readonly otherProcesses: { run: () => boolean };
   /** The providers that the workers ask, in any process; none until the process knows better. */
   readonly providers: { configured: () => readonly string[] };
   /** Number of failed and retried reads of the log. */
@@ -129,8 +177,8 @@ const openParts = async (
   const master = loadMasterKey(config, dataDir);
   await bindKeys(pool, master);
   const digest = keyedDigest(await serviceKey(pool, master, 'address-digest'));
-  const peers = { present: () => true, otherApis: () => 0 };
-  const options = { clock, log, hasOtherListeners: () => peers.present(), aroundStore };
+  const otherProcesses = { run: () => true };
+  const options = { clock, log, hasOtherListeners: () => otherProcesses.run(), aroundStore };
   const { store, tail, logStalls } = await openStore(config, databaseUrl, options);
   const lookupUses = createLookupUses({ pool, clock });
   const providerCounts = createProviderCounts({ pool, clock, log });
@@ -147,7 +195,7 @@ const openParts = async (
     store,
     logStalls,
     tail,
-    peers,
+    otherProcesses,
     providers: { configured: () => NO_PROVIDERS },
     intake: createIntakeBatcher(store),
     endpoints: createEndpointBatcher(store),
@@ -190,4 +238,33 @@ export const openRuntime = async (
     await postgres?.stop();
     throw error;
   }
+};
+
+/** Reads that include what was written before. `names`: projections. */
+export interface ReadModels {
+  /** Returns a wait for the store's current head; it resolves to false after a time limit. */
+  readonly waitForHead: (names: readonly string[], limitMs?: number) => () => Promise<boolean>;
+  /** As `waitForHead`, for polls, which are frequent and not urgent: they do not make projections hurry. */
+  readonly waitForHeadPassively: (names: readonly string[]) => (limitMs: number) => Promise<boolean>;
+  /** Returns a brief wait for a caller's own write; after its time limit the write is answered anyway. */
+  readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
+}
+
+/** Time limit of waiting for a caller's own write. */
+const OWN_WRITE_MS = 1_000;
+/** Time limit of a read that must include all earlier writes. */
+const HEAD_MS = 4_000;
+
+/** Waits for the read models. A projection that an event has stopped delays only its own reads. */
+export const readModels = ({ store, progress }: Pick<Runtime, 'store' | 'progress'>): ReadModels => {
+  const { head } = store;
+  return {
+    waitForHead:
+      (names, limitMs = HEAD_MS) =>
+      async () =>
+        progress.reached(names, await head(), limitMs),
+    waitForHeadPassively: (names) => async (limitMs) =>
+      progress.reached(names, await head(), limitMs, 'patient'),
+    ownWrite: (names) => (position) => progress.reached(names, position, OWN_WRITE_MS),
+  };
 };

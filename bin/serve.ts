@@ -1,19 +1,99 @@
-import { watchAhead } from '../platform/ahead.ts';
-import { type Config, loadConfig } from '../platform/config.ts';
-import { enterLeases } from '../platform/leases.ts';
-import { createLogger, type Logger } from '../platform/log.ts';
-import { createMetrics } from '../platform/metrics.ts';
-import { startOpsServer } from '../platform/ops-server.ts';
-import { createShutdown, type Shutdown } from '../platform/shutdown.ts';
-import { startTracing } from '../platform/tracing.ts';
-import { eventStoreProblem } from '../platform/unreachable.ts';
+import pTimeout from 'p-timeout';
+import { Counter } from 'prom-client';
+import { reportFutureTimes } from '../platform/clock/clock.ts';
+import { type Config, loadConfig } from '../platform/config/config.ts';
+import { enterLeases, type Leases } from '../platform/leases/leases.ts';
+import { eventStoreProblem } from '../platform/postgres/unavailable.ts';
+import { createLogger, type Logger } from '../platform/telemetry/log.ts';
+import { createMetrics, type Metrics } from '../platform/telemetry/metrics.ts';
+import { startOpsServer } from '../platform/telemetry/ops-server.ts';
+import { createShutdown, type Shutdown } from '../platform/telemetry/shutdown.ts';
+import { useTracing } from '../platform/telemetry/spans.ts';
+import { createStateMetrics, type StateOfThings } from '../platform/telemetry/state-metrics.ts';
 import { type Demo, ensureDemo } from '../processors/partners/demo.ts';
+import { listPositions } from '../queries/consumers.ts';
+import { readQueueFill } from '../queries/webhooks/webhooks.ts';
 import { type Api, buildApi } from './api.ts';
+import { CONSUMERS, GROUP_NAMES } from './groups.ts';
 import { serviceUrl, tlsAllowed } from './modules/domains.ts';
 import { signalsIntake } from './modules/signals.ts';
 import { openRuntime, type Runtime } from './runtime.ts';
-import { watchState } from './state-metrics.ts';
 import { startWorkers, type Workers } from './workers.ts';
+
+/** Starts tracing if an exporter is configured. @returns the function that ends it */
+const startTracing = async (config: Config, log: Logger): Promise<() => Promise<void>> => {
+  const endpoint = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (endpoint === undefined || config.OTEL_SDK_DISABLED) return async () => undefined;
+  const { startTelemetry } = await import('../platform/telemetry/telemetry.ts');
+  const telemetry = startTelemetry(config, log);
+  useTracing(telemetry);
+  return async () => {
+    await telemetry.close();
+    useTracing(null);
+  };
+};
+
+type MeasuredStores = Pick<Runtime, 'pool' | 'store' | 'config'>;
+type Measured = MeasuredStores & Pick<Runtime, 'clock' | 'logStalls'>;
+type MeasuredLeases = Pick<Leases, 'processId' | 'states'>;
+
+/** Prometheus gives up after ten seconds and would then lose all metrics. */
+const MEASURE_MS = 2_000;
+
+/** Adds the metrics of the whole installation, the same in every process. */
+export const watchState = (
+  runtime: Measured,
+  leases: MeasuredLeases,
+  { registry }: Pick<Metrics, 'registry'>,
+): void => {
+  createStateMetrics(
+    registry,
+    () => measure(runtime, leases),
+    () => performance.now(),
+  );
+  new Counter({
+    name: 'doorplate_log_stalls_total',
+    help: 'Reads of the event log that failed and were repeated.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(runtime.logStalls());
+    },
+  });
+};
+
+const measure = async (
+  { pool, store, config }: MeasuredStores,
+  leases: MeasuredLeases,
+): Promise<StateOfThings> => {
+  const [head, positions, fill] = await Promise.all([
+    inTime(store.head()),
+    inTime(listPositions(pool, CONSUMERS)),
+    inTime(readQueueFill(pool, config.WEBHOOK_QUEUE_PER_PARTNER, config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER)),
+  ]);
+  return {
+    postgresql: positions !== undefined && fill !== undefined,
+    eventStore: head !== undefined,
+    head: head ?? null,
+    positions: positions ?? [],
+    leads: leadsOf(leases),
+    queueFill: fill ?? 0,
+  };
+};
+
+/** Returns an empty list while heartbeats fail. */
+const leadsOf = (leases: MeasuredLeases): StateOfThings['leads'] => {
+  const known = leases.states();
+  if (known === null) return [];
+  return GROUP_NAMES.map((name) => {
+    const holder = known.find((lease) => lease.name === name)?.processId ?? null;
+    return { name, held: holder !== null, here: holder === leases.processId };
+  });
+};
+
+/** Returns undefined after a failure or a time limit. */
+const inTime = <T>(asked: Promise<T>): Promise<T | undefined> =>
+  pTimeout(asked, { milliseconds: MEASURE_MS }).catch(() => undefined);
 
 export type Role = 'all' | 'api' | 'workers';
 
@@ -22,6 +102,9 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   const config = loadConfig(env);
   const log = createLogger({ level: config.LOG_LEVEL, destination: 'stderr' });
   for (const name of config.unsafe) log.warn(`${name} is set: it is for development and tests alone`);
+  if (config.gone.length > 0) {
+    log.warn(`set, but this version has no such setting (CHANGELOG.md): ${config.gone.join(', ')}`);
+  }
   const shutdown = createShutdown({ log });
   await shutdown.starting(startParts(role, config, log, shutdown));
 };
@@ -35,13 +118,12 @@ const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shu
   const { databaseUrl: url, clock } = runtime;
   const leases = await enterLeases({ url, role, clock, log });
   shutdown.register('leases', leases.stop);
-  runtime.peers.present = leases.hasOthers;
-  runtime.peers.otherApis = leases.otherApis;
+  runtime.otherProcesses.run = leases.hasOthers;
   runtime.providers.configured = leases.providers;
 
   const metrics = createMetrics();
   watchState(runtime, leases, metrics);
-  const endWatch = watchAhead(log, metrics.ahead);
+  const endWatch = reportFutureTimes(log, metrics.futureTimes);
   shutdown.register('watch on recorded times', async () => endWatch());
   const workers = role === 'api' ? null : await startWorkers(runtime, leases, metrics);
   if (workers) shutdown.register('workers', workers.close);

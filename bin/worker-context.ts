@@ -1,16 +1,14 @@
 import type { WorkCapacity } from '../commands/lookup/submit-lookup.ts';
 import type { Position } from '../event-store/port.ts';
-import type { Leases } from '../platform/leases.ts';
-import type { Metrics } from '../platform/metrics.ts';
-import type { Job } from '../platform/periodically.ts';
-import { createRateLimiter, type RateLimiter } from '../platform/rate-limit.ts';
+import type { Job } from '../platform/clock/periodically.ts';
+import type { Leases } from '../platform/leases/leases.ts';
+import { createRateLimiter, type RateLimiter } from '../platform/limits/rate-limit.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import type { FollowingProcessor } from '../processors/follow.ts';
 import type { projectionGroups } from '../projections/all.ts';
 import { createRevealableSessions } from '../queries/sessions/sessions.ts';
-import { enrichmentCapacity } from './modules/capacity.ts';
-import type { openChain } from './modules/providers.ts';
-import { type ReadModels, readModels } from './read-models.ts';
-import type { Runtime } from './runtime.ts';
+import { enrichmentCapacity, type openChain } from './modules/providers.ts';
+import { type ReadModels, type Runtime, readModels } from './runtime.ts';
 
 /** The background work of a context. */
 export interface WorkerModule {
@@ -38,7 +36,7 @@ export interface WorkerContext {
   readonly sessions: ReturnType<typeof createRevealableSessions>;
   /** Waits until read models reach a position; false after a time limit. */
   readonly applied: (readModels: readonly string[], position: Position) => Promise<boolean>;
-  readonly caughtUp: ReadModels['caughtUp'];
+  readonly waitForHead: ReadModels['waitForHead'];
   readonly makeChain: typeof openChain | undefined;
 }
 
@@ -52,16 +50,16 @@ export const openWorkerContext = (
 ): WorkerContext => {
   const { clock, pool, progress } = runtime;
   const limiter = createRateLimiter({ pool, clock, alone: () => false });
-  const { caughtUp } = readModels(runtime);
+  const { waitForHead } = readModels(runtime);
   return {
     runtime,
     leases,
     metrics,
     limiter,
     capacity: enrichmentCapacity(runtime, limiter),
-    sessions: createRevealableSessions({ ...runtime, caughtUp: caughtUp(['sessions']) }),
+    sessions: createRevealableSessions({ ...runtime, caughtUp: waitForHead(['sessions']) }),
     applied: (names, position) => progress.reached(names, position, APPLIED_MS),
-    caughtUp,
+    waitForHead,
     makeChain,
   };
 };

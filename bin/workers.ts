@@ -1,15 +1,48 @@
-import { CHECKPOINTS_CHANNEL, DUE_CHANNEL } from '../platform/channels.ts';
-import type { Leases } from '../platform/leases.ts';
-import { createListener } from '../platform/listener.ts';
-import type { Metrics } from '../platform/metrics.ts';
-import { endsWithin } from '../platform/pause.ts';
-import { periodically } from '../platform/periodically.ts';
+import { periodically } from '../platform/clock/periodically.ts';
+import { endsWithin } from '../platform/clock/waiting.ts';
+import type { Leases } from '../platform/leases/leases.ts';
+import { sweepRates } from '../platform/limits/rate-limit.ts';
+import { CHECKPOINTS_CHANNEL, DUE_CHANNEL, Listener } from '../platform/postgres/notifications.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
+import { sweepClaims } from '../processors/claims.ts';
 import { projectionGroups } from '../projections/all.ts';
 import { leadGroups, UPKEEP } from './groups.ts';
+import { domainWork } from './modules/domains.ts';
+import { billingWork, lookupWork, usageWork } from './modules/lookup.ts';
 import type { openChain } from './modules/providers.ts';
+import { revealWork } from './modules/reveals.ts';
+import { webhookWork } from './modules/webhooks.ts';
+import { retentionJobs } from './retention.ts';
 import type { Runtime } from './runtime.ts';
-import { openWorkerContext, type RunningWork, type WorkerModule } from './worker-context.ts';
-import { workerModules } from './worker-modules.ts';
+import {
+  openWorkerContext,
+  type RunningWork,
+  type WorkerContext,
+  type WorkerModule,
+} from './worker-context.ts';
+
+/** Returns the background work of every context. */
+const workerModules = (context: WorkerContext): WorkerModule[] => [
+  lookupWork(context),
+  revealWork(context),
+  billingWork(context),
+  usageWork(context),
+  domainWork(context),
+  webhookWork(context),
+  sharedWork(context),
+];
+
+/** Tables and streams that several contexts share. */
+const sharedWork = ({ runtime, metrics }: WorkerContext): WorkerModule => {
+  const { clock, pool } = runtime;
+  return {
+    jobs: (signal) => [
+      ['7 * * * *', () => sweepClaims(pool, clock.now())],
+      ['* * * * *', () => sweepRates(pool, clock.now())],
+      ...retentionJobs(runtime, metrics, signal),
+    ],
+  };
+};
 
 const PART_MS = 5_000;
 
@@ -46,7 +79,7 @@ export const startWorkers = async (
   const nudge = (): void => {
     for (const work of running) work.nudge?.();
   };
-  const due = createListener({
+  const due = new Listener({
     url: runtime.databaseUrl,
     name: 'doorplate due',
     channels: [DUE_CHANNEL, CHECKPOINTS_CHANNEL],

@@ -1,8 +1,73 @@
-import type { Command } from 'commander';
-import { GrantRefused } from '../analytics/allowed-statements.ts';
-import { grantAnalyst, revokeAnalyst } from '../analytics/analysts.ts';
+import { resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { allProjections } from '../projections/all.ts';
+import { GrantRefused, grantAnalyst, revokeAnalyst } from './analytics/analysts.ts';
+import { exportView, type Format } from './analytics/export-view.ts';
+import { UnknownView } from './analytics/views.ts';
+import { instant } from './options.ts';
 import { print } from './print.ts';
-import { Refused, withRuntime } from './session.ts';
+import { Refused, type Session, withRuntime, withSession } from './session.ts';
+
+interface ExportCommand {
+  readonly format: Format;
+  readonly out: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit?: number;
+  readonly json: boolean;
+}
+
+const MAX_WAIT_MS = 30_000;
+
+const rowsFrom = (text: string): number => {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('not a whole number from 1');
+};
+
+/** Adds `doorplate export VIEW`. */
+export const addExportCommand = (program: Command): void => {
+  program
+    .command('export <view>')
+    .description('write a view of the schema analytics to a file, as it is at one moment')
+    .addOption(
+      new Option('--format <format>', 'of the file').choices(['csv', 'parquet']).makeOptionMandatory(),
+    )
+    .requiredOption('--out <file>', 'the file; one that is there is replaced')
+    .option(
+      '--from <time>',
+      "ISO 8601; from then on, by the view's first time (docs/data-dictionary.md)",
+      instant,
+    )
+    .option('--to <time>', 'before then', instant)
+    .option('--limit <n>', 'at most so many rows, the earliest', rowsFrom)
+    .option('--json', 'print JSON', false)
+    .action((view: string, { json, out, ...options }: ExportCommand) =>
+      withSession(async (session) => {
+        await upToDate(session);
+        const stopped = new AbortController();
+        for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopped.abort());
+        const file = resolve(out);
+        const exporting = exportView({
+          url: session.databaseUrl,
+          view,
+          out: file,
+          signal: stopped.signal,
+          ...options,
+        });
+        const exported = await exporting.catch((error: unknown) => {
+          if (stopped.signal.aborted) throw new Refused('stopped: no file was written');
+          throw error instanceof UnknownView ? new Refused(error.message) : error;
+        });
+        print({ ...exported, format: options.format, file }, json);
+      }),
+    );
+};
+
+const upToDate = async ({ store, progress }: Session): Promise<void> => {
+  const names = allProjections.map(({ name }) => name);
+  if (await progress.reached(names, await store.head(), MAX_WAIT_MS)) return;
+  process.stderr.write('doorplate: a read model is behind (doorplate projection list): so is the file\n');
+};
 
 /** Adds `doorplate analytics grant|revoke`. */
 export const addAnalyticsCommands = (program: Command): void => {

@@ -2,12 +2,42 @@ import type { Command } from 'commander';
 import { createKey, newApiKey, revokeKey, updateKey } from '../commands/partners/manage-partner.ts';
 import type { KeyLimits } from '../domain/partners/events.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
+import { keyFileIn } from '../platform/crypto/master-key.ts';
+import { RotationImpossible, rotateMaster } from '../processors/rotate-master.ts';
 import { findKey, listKeys } from '../queries/partners/partners.ts';
-import { instant } from './instant.ts';
-import { allowance, given, NO_CAP, wholeFrom } from './limit-options.ts';
+import { allowance, given, instant, NO_CAP, wholeFrom } from './options.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
+
+/** Longer than any request or append, so that running processes have finished writing under the previous key. */
+const SETTLE_MS = 15_000;
+
+/** Adds `doorplate keys rotate-master`. */
+export const addMasterKeyCommands = (program: Command): void => {
+  program
+    .command('keys')
+    .description('keys that secrets are sealed under at rest')
+    .command('rotate-master')
+    .description('seal everything under MASTER_KEY, or under a new key that is put into the data folder')
+    .option('--json', 'print JSON', false)
+    .action(({ json }: { json: boolean }) =>
+      withSession(async (session) => {
+        const { config, dataDir, context } = session;
+        const keyFile = config.MASTER_KEY ? null : keyFileIn(dataDir);
+        if (keyFile !== null) {
+          process.stderr.write(
+            `doorplate: this takes ${SETTLE_MS / 1_000} s; if it is stopped, run it again\n`,
+          );
+        }
+        const rotating = rotateMaster({ ...session, keyFile, settleMs: SETTLE_MS }, context);
+        const resealed = await rotating.catch((error: unknown) => {
+          throw error instanceof RotationImpossible ? new Refused(error.message) : error;
+        });
+        print(resealed, json);
+      }),
+    );
+};
 
 const NO_EXPIRY = 'never';
 

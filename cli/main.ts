@@ -1,19 +1,15 @@
 import { Command, CommanderError, Option } from 'commander';
 import type { Role } from '../bin/serve.ts';
-import { ConfigError } from '../platform/config.ts';
-import { addAnalyticsCommands } from './analytics.ts';
+import { ConfigError } from '../platform/config/config.ts';
+import { addAnalyticsCommands, addExportCommand } from './analytics.ts';
 import { addAuditCommands } from './audit.ts';
 import { addEventsCommands } from './events.ts';
-import { addExportCommand } from './export.ts';
-import { addKeyCommands } from './key.ts';
-import { addMasterKeyCommands } from './keys.ts';
-import { addLookupCommand } from './lookup.ts';
+import { addKeyCommands, addMasterKeyCommands } from './key.ts';
 import { addPartnerCommands } from './partner.ts';
 import { printable } from './print.ts';
-import { addProjectionCommands } from './projection.ts';
-import { addProviderCommands } from './provider.ts';
+import { addLookupCommand, addProviderCommands } from './provider.ts';
 import { Refused } from './session.ts';
-import { addStoreCommands } from './store.ts';
+import { addProjectionCommands, addStoreCommands } from './store.ts';
 import { addUserCommands } from './user.ts';
 
 const REFUSED = 1;

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { createPartner, setCeilings } from '../commands/partners/manage-partner.ts';
 import type { Ceilings } from '../domain/partners/events.ts';
 import { findPartner, listPartners } from '../queries/partners/partners.ts';
-import { allowance, given, NO_CAP, wholeFrom } from './limit-options.ts';
+import { allowance, given, NO_CAP, wholeFrom } from './options.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 

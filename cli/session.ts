@@ -3,10 +3,10 @@ import { leadGroups } from '../bin/groups.ts';
 import { openRuntime, type Runtime } from '../bin/runtime.ts';
 import type { CommandContext } from '../commands/handle.ts';
 import type { Position } from '../event-store/port.ts';
-import { loadConfig } from '../platform/config.ts';
-import { enterLeases } from '../platform/leases.ts';
-import { createLogger } from '../platform/log.ts';
-import { eventStoreProblem } from '../platform/unreachable.ts';
+import { loadConfig } from '../platform/config/config.ts';
+import { enterLeases } from '../platform/leases/leases.ts';
+import { eventStoreProblem } from '../platform/postgres/unavailable.ts';
+import { createLogger } from '../platform/telemetry/log.ts';
 import type { FollowingProcessor } from '../processors/follow.ts';
 import { projectionGroups } from '../projections/all.ts';
 

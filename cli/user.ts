@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { changeUser, createUser, userIdOf } from '../commands/partners/manage-user.ts';
-import { hashPassword, newPassword } from '../platform/passwords.ts';
+import { hashPassword, newPassword } from '../platform/crypto/passwords.ts';
 import { forgetPassword, setPassword } from '../processors/partners/logins.ts';
 import { listUsers } from '../queries/partners/partners.ts';
 import { partnerOf } from './partner.ts';

@@ -8,8 +8,8 @@ import {
   type Position,
   type Revision,
 } from '../event-store/port.ts';
-import { coalesceNextOf } from '../platform/coalesce-next.ts';
-import { inSpan, traceparent } from '../platform/spans.ts';
+import { coalesceNextOf } from '../platform/limits/coalesce.ts';
+import { inSpan, traceparent } from '../platform/telemetry/spans.ts';
 import {
   type Aggregate,
   appendSafely,

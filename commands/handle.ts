@@ -17,11 +17,9 @@ import {
   StoreUnavailable,
   WrongExpectedRevision,
 } from '../event-store/port.ts';
-import { type AheadMark, reportAhead } from '../platform/ahead.ts';
-import { backoffMs } from '../platform/backoff.ts';
-import { iso } from '../platform/clock.ts';
-import { pause } from '../platform/pause.ts';
-import { inSpan, type SpanOf, traceparent } from '../platform/spans.ts';
+import { type FutureTimeMark, iso, reportFutureTime } from '../platform/clock/clock.ts';
+import { backoffMs, pause } from '../platform/clock/waiting.ts';
+import { inSpan, type SpanOf, traceparent } from '../platform/telemetry/spans.ts';
 
 const BYTES = 16;
 /** Random bytes are drawn for many ids at once, because each call has a fixed cost. */
@@ -228,12 +226,12 @@ export const toNewEvents = (
 /** Wraps a decider to report each decision on state that a fast clock has left behind. */
 export const reportingAhead = <State, Command, Event, Refusal extends string>(
   decider: Decider<State, Command, Event, Refusal>,
-  mark: AheadMark,
+  mark: FutureTimeMark,
   isAhead: (state: State, command: Command) => boolean,
 ): Decider<State, Command, Event, Refusal> => ({
   ...decider,
   decide: (command, state) => {
-    if (isAhead(state, command)) reportAhead(mark);
+    if (isAhead(state, command)) reportFutureTime(mark);
     return decider.decide(command, state);
   },
 });

@@ -1,6 +1,5 @@
 import { readEvent } from '../domain/kernel/events.ts';
-import type { EventStore, RecordedEvent } from '../event-store/port.ts';
-import { approximateBytes } from '../platform/size.ts';
+import { approximateBytes, type EventStore, type RecordedEvent } from '../event-store/port.ts';
 import { type Aggregate, evolveStored, type Loaded, load } from './handle.ts';
 
 /** An aggregate whose state can be stored as a snapshot event. */

@@ -164,3 +164,43 @@ export class OutcomeUnknown extends Error {}
 
 /** Limit of one append: data and metadata as JSON, in bytes. */
 export const MAX_APPEND_BYTES = 1_048_576;
+
+/** Returns whether an event is past its `expires_at` and so counts as deleted, even if the store still has it. */
+export const isHidden = ({ metadata }: RecordedEvent, now: number): boolean =>
+  metadata?.expires_at !== undefined && Date.parse(metadata.expires_at) <= now;
+
+export interface Serialised {
+  readonly id: string;
+  readonly type: string;
+  readonly data: string;
+  readonly metadata: string;
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/**
+ * Validates and serializes an append for either store: at least one event, distinct UUIDs as ids (EventStoreDB would
+ * store a repeated id twice), no system type, at most 1 MiB.
+ * @throws AppendTooLarge; TypeError for a bug of the caller
+ */
+export const serialiseAppend = (stream: string, events: readonly NewEvent[]): Serialised[] => {
+  if (stream === '' || stream.startsWith('$')) throw new TypeError(`not a stream name: '${stream}'`);
+  if (events.length === 0) throw new TypeError(`an append without events to ${stream}`);
+  if (new Set(events.map((event) => event.id)).size !== events.length) {
+    throw new TypeError(`a repeated event id in one append to ${stream}`);
+  }
+  let bytes = 0;
+  const serialised = events.map(({ id, type, data, metadata }) => {
+    if (!UUID.test(id)) throw new TypeError(`not an event id: '${id}'`);
+    if (type === '' || type.startsWith('$')) throw new TypeError(`not an event type: '${type}'`);
+    const row = { id, type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) };
+    bytes += Buffer.byteLength(row.data) + Buffer.byteLength(row.metadata);
+    return row;
+  });
+  if (bytes > MAX_APPEND_BYTES) throw new AppendTooLarge(`${bytes} bytes in one append to ${stream}`);
+  return serialised;
+};
+
+/** Estimates an event's bytes, accurately enough to limit memory. */
+export const approximateBytes = ({ data, metadata }: { data: unknown; metadata: unknown }): number =>
+  200 + JSON.stringify([data, metadata]).length;

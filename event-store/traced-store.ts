@@ -1,4 +1,4 @@
-import { inSpan, isTracing, type SpanOf, traceparent } from '../platform/spans.ts';
+import { inSpan, isTracing, type SpanOf, traceparent } from '../platform/telemetry/spans.ts';
 import type { EventStore, RecordedEvent } from './port.ts';
 
 /** Adds a span to each append and read with a parent span; returns the store itself while tracing is off. */

@@ -1,5 +1,5 @@
 import type { EventStore } from '../event-store/port.ts';
-import { isTracing } from '../platform/spans.ts';
+import { isTracing } from '../platform/telemetry/spans.ts';
 
 const MAX_EVENTS_READ = 8;
 

@@ -5,10 +5,10 @@
 import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import { aheadAfter, DAY } from '../domain/kernel/time.ts';
-import { type AheadMark, reportAhead } from '../platform/ahead.ts';
-import type { Clock } from '../platform/clock.ts';
-import { forgetInBatches } from '../platform/forget.ts';
-import { createWakeup } from '../platform/wakeup.ts';
+import type { Clock } from '../platform/clock/clock.ts';
+import { type FutureTimeMark, reportFutureTime } from '../platform/clock/clock.ts';
+import { createWakeup } from '../platform/clock/waiting.ts';
+import { forgetInBatches } from '../platform/postgres/transactions.ts';
 
 export interface Claim {
   readonly item: string;
@@ -28,7 +28,7 @@ export interface DueAttempts {
   readonly select: string;
   /** Selects attempts that a fast clock recorded after `$5` and so scheduled too late; they are due now. */
   readonly selectAhead: string;
-  readonly mark: AheadMark;
+  readonly mark: FutureTimeMark;
   /** Returns SQL for the partner of an item (a SQL expression). Default: none. */
   readonly partnerOf?: (item: string) => string;
   /** Selects the earliest due time over all attempts, claimed or not. */
@@ -89,7 +89,7 @@ export const claimDue = async (
     values: [...times, heldBack, ...ofPartners],
   });
   const [row] = rows;
-  reportAhead(mark, row?.ahead ?? 0);
+  reportFutureTime(mark, row?.ahead ?? 0);
   return { claims: row?.claims ?? [], waitMs: waitMs(row?.next ?? null, now) };
 };
 

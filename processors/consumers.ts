@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
-import { CHECKPOINTS_CHANNEL, notifyIfRoom } from '../platform/channels.ts';
-import { createWakeup } from '../platform/wakeup.ts';
+import { createWakeup } from '../platform/clock/waiting.ts';
+import { CHECKPOINTS_CHANNEL, notifyIfRoom } from '../platform/postgres/notifications.ts';
 import { listPositions } from '../queries/consumers.ts';
 
 /** The names of running consumers, of all or of those that follow some events; checkpoints of others are ignored. */

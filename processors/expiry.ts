@@ -6,9 +6,9 @@ import type { EventSchemas } from '../domain/kernel/events.ts';
 import { HOUR, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import { expiredStream } from '../domain/sessions/events.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
-import type { Clock } from '../platform/clock.ts';
-import { durably } from '../platform/durably.ts';
-import { pause } from '../platform/pause.ts';
+import type { Clock } from '../platform/clock/clock.ts';
+import { pause } from '../platform/clock/waiting.ts';
+import { queryWithSynchronousCommit } from '../platform/postgres/transactions.ts';
 import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
 import { inParallel } from './for-each.ts';
 import { type ExpiredStream, retireStream } from './retire-streams.ts';
@@ -22,7 +22,7 @@ interface ExpiringId {
 
 /** Records durably which items a sweep is about to delete, so that a crash cannot lose their expiry events. */
 const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]): Promise<void> =>
-  durably(
+  queryWithSynchronousCommit(
     pool,
     `insert into work.expiring (kind, id, partner_id, expires_at)
      select $1, * from unnest($2::text[], $3::uuid[], $4::timestamptz[]) on conflict (kind, id) do nothing`,

@@ -3,10 +3,10 @@ import type { Logger } from 'pino';
 import { inChunks } from '../domain/kernel/chunks.ts';
 import type { Position, RecordedEvent } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
-import type { Lease } from '../platform/leases.ts';
-import { pause } from '../platform/pause.ts';
-import { inSpan, type SpanOf } from '../platform/spans.ts';
-import { isTransient } from '../platform/transient.ts';
+import { pause } from '../platform/clock/waiting.ts';
+import type { Lease } from '../platform/leases/leases.ts';
+import { isTransient } from '../platform/postgres/unavailable.ts';
+import { inSpan, type SpanOf } from '../platform/telemetry/spans.ts';
 
 /** The checkpoints of all processors of a process, saved together in one debounced statement. */
 interface ProcessorCheckpoints {

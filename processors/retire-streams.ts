@@ -5,10 +5,15 @@ import { nextTabStream } from '../domain/sessions/tab.ts';
 import { SIGNALS_PREFIX } from '../domain/signals/events.ts';
 import { USAGE_PREFIX } from '../domain/usage/events.ts';
 import { DELIVERIES_PREFIX, PAYLOAD_PREFIX } from '../domain/webhooks/events.ts';
-import { isHidden } from '../event-store/hidden.ts';
-import { type EventStore, type Position, type Revision, WrongExpectedRevision } from '../event-store/port.ts';
-import type { Clock } from '../platform/clock.ts';
-import { throttled } from '../platform/throttled.ts';
+import {
+  type EventStore,
+  isHidden,
+  type Position,
+  type Revision,
+  WrongExpectedRevision,
+} from '../event-store/port.ts';
+import type { Clock } from '../platform/clock/clock.ts';
+import { throttled } from '../platform/clock/waiting.ts';
 import type { ConsumerProgress } from './consumers.ts';
 
 /** Progress of read models or processors. */

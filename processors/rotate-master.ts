@@ -2,11 +2,16 @@ import type pg from 'pg';
 import type { CommandContext } from '../commands/handle.ts';
 import { resealSecrets } from '../commands/webhooks/manage-endpoints.ts';
 import type { EventStore } from '../event-store/port.ts';
-import type { Clock } from '../platform/clock.ts';
-import { resealKeys } from '../platform/keyring.ts';
-import { type MasterKey, openText, sealText } from '../platform/master-key.ts';
-import { beginKeyChange, endKeyChange } from '../platform/master-key-file.ts';
-import { AnotherRuns, onlyOne } from '../platform/only-one.ts';
+import type { Clock } from '../platform/clock/clock.ts';
+import { resealKeys } from '../platform/crypto/keyring.ts';
+import {
+  beginKeyChange,
+  endKeyChange,
+  type MasterKey,
+  openText,
+  sealText,
+} from '../platform/crypto/master-key.ts';
+import { AnotherRuns, exclusiveJob } from '../platform/postgres/transactions.ts';
 import { endpointsSealedOtherwise } from '../queries/webhooks/webhooks.ts';
 import type { Reached } from './retire-streams.ts';
 
@@ -87,6 +92,6 @@ const resealEndpoints = async (
 };
 
 const alone = <T>(url: string, work: () => Promise<T>): Promise<T> =>
-  onlyOne(url, 'rotation', work).catch((error: unknown) => {
+  exclusiveJob(url, 'rotation', work).catch((error: unknown) => {
     throw error instanceof AnotherRuns ? new RotationImpossible(error.message) : error;
   });

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import type { Position, RecordedEvent } from '../event-store/port.ts';
-import { notifyIfRoom } from '../platform/channels.ts';
-import type { Lease } from '../platform/leases.ts';
-import { isTransient } from '../platform/transient.ts';
+import type { Lease } from '../platform/leases/leases.ts';
+import { notifyIfRoom } from '../platform/postgres/notifications.ts';
+import { isTransient } from '../platform/postgres/unavailable.ts';
 import { PROJECTED_CHANNEL } from './progress.ts';
 import type { Projection } from './projection.ts';
 

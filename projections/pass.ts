@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { Batch, Position, RecordedEvent } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
-import { coalesceNext } from '../platform/coalesce-next.ts';
-import type { Lease } from '../platform/leases.ts';
-import { inSpan, type SpanOf } from '../platform/spans.ts';
+import type { Lease } from '../platform/leases/leases.ts';
+import { coalesceNext } from '../platform/limits/coalesce.ts';
+import { inSpan, type SpanOf } from '../platform/telemetry/spans.ts';
 import {
   type Checkpoint,
   clearStopped,

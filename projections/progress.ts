@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import type { Position } from '../event-store/port.ts';
-import { notify } from '../platform/channels.ts';
-import { coalesceNext } from '../platform/coalesce-next.ts';
-import { createListener, type Listener } from '../platform/listener.ts';
+import { coalesceNext } from '../platform/limits/coalesce.ts';
+import { Listener, notify } from '../platform/postgres/notifications.ts';
 
 /** The positions of consumers that a process knows: those that it has seen in the table or reported itself, and hints. */
 class KnownPositions {
@@ -121,7 +120,7 @@ class ConsumerProgress implements Progress {
 
   constructor(options: ProgressOptions) {
     this.#options = options;
-    this.#listener = createListener({
+    this.#listener = new Listener({
       url: options.url,
       name: 'doorplate progress',
       channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],

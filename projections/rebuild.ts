@@ -1,8 +1,8 @@
 import pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
-import { onlyOne } from '../platform/only-one.ts';
-import { IDLE_TRANSACTION, OWN_SETTINGS, withSettings } from '../platform/open-pool.ts';
-import { pause } from '../platform/pause.ts';
+import { pause } from '../platform/clock/waiting.ts';
+import { IDLE_TRANSACTION, OWN_SETTINGS, withSettings } from '../platform/postgres/pool.ts';
+import { exclusiveJob } from '../platform/postgres/transactions.ts';
 import { type Projection, storableEvents } from './projection.ts';
 
 interface Switching {
@@ -159,7 +159,7 @@ const BATCH = 2_000;
 
 /** Rebuilds projections beside the live tables in one pass over the log, then switches the tables in one transaction. */
 export const rebuild = (options: RebuildOptions): Promise<Rebuilt> =>
-  onlyOne(options.url, 'rebuild', () => rebuildAlone(options));
+  exclusiveJob(options.url, 'rebuild', () => rebuildAlone(options));
 
 const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
   const { store, url, projections, onWaiting } = options;

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
-import { createLogger } from '../../platform/log.ts';
+import { createLogger } from '../../platform/telemetry/log.ts';
 import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
 import { reap } from '../../test/support/reaped.ts';
 import { type Service, startService } from '../../test/support/service.ts';

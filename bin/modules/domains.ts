@@ -3,10 +3,10 @@ import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
 import { plainName } from '../../domain/domains/domain.ts';
 import type { Route } from '../../http/contract/route.ts';
 import { createOwnHost } from '../../http/server/own-host.ts';
-import type { Config } from '../../platform/config.ts';
-import type { Metrics } from '../../platform/metrics.ts';
-import type { OpsHandler } from '../../platform/ops-server.ts';
-import { createSemaphores } from '../../platform/semaphore.ts';
+import type { Config } from '../../platform/config/config.ts';
+import { createSemaphores } from '../../platform/limits/semaphore.ts';
+import type { Metrics } from '../../platform/telemetry/metrics.ts';
+import type { OpsHandler } from '../../platform/telemetry/ops-server.ts';
 import { hasToken, proofToken, startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { keepDomains } from '../../processors/domains/keep-domains.ts';
 import { domains } from '../../projections/domains/domains.ts';
@@ -77,13 +77,13 @@ export const domainRoutes = (context: ApiContext): Route[] => {
       trackers: context.trackers,
       serviceHost,
       tokenOf,
-      caughtUp: context.caughtUp([domains.name]),
+      caughtUp: context.waitForHead([domains.name]),
     }),
     ...changingRoutes({
       commands,
       serviceHost,
       tokenOf,
-      caughtUp: context.caughtUp([domains.name]),
+      caughtUp: context.waitForHead([domains.name]),
       projected: context.ownWrite([domains.name]),
       changed: context.domainNames.forget,
       checkedAt: (domainId) => readCheckedAt(db, domainId),

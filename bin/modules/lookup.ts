@@ -2,6 +2,7 @@ import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/contract/route.ts';
+import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { forgetProviderDays } from '../../processors/lookup/providers/provider-counts.ts';
 import {
@@ -9,14 +10,40 @@ import {
   settleEndedWork,
   truncateIntakes,
 } from '../../processors/lookup/settle-reservations.ts';
+import {
+  closeTrackerDays,
+  closeUsageStreams,
+  expireUsageStreams,
+} from '../../processors/usage/close-usage-streams.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
+import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
 import { createAnswerCache, createInFlight, getLookupRoute } from '../../read-api/lookup/get-lookup.ts';
+import { getUsageRoute } from '../../read-api/usage/get-usage.ts';
 import { postLookupRoute } from '../../write-api/lookup/post-lookup.ts';
 import type { ApiContext } from '../api-context.ts';
 import { forgetOldResults } from '../retention.ts';
 import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
-import { enrichmentCapacity } from './capacity.ts';
-import { openProviders } from './providers.ts';
+import { enrichmentCapacity, openProviders } from './providers.ts';
+
+export const billingWork = ({ runtime: { store, clock } }: WorkerContext): WorkerModule => ({
+  processors: { visits: [billCompletedReveals(store, clock)] },
+});
+
+export const usageRoutes = ({ runtime, waitForHead }: ApiContext): Route[] => [
+  getUsageRoute({ db: runtime.db, caughtUp: waitForHead(['usage', 'lookups', 'reveals', 'reveal-units']) }),
+];
+
+export const usageWork = ({ runtime, waitForHead }: WorkerContext): WorkerModule => {
+  const { store, pool, clock } = runtime;
+  const streams = { store, pool, clock };
+  return {
+    jobs: () => [
+      ['*/10 * * * *', () => closeUsageStreams(streams)],
+      ['*/10 * * * *', () => closeTrackerDays({ ...streams, caughtUp: waitForHead(['tracker-usage']) })],
+      ['23 3 * * *', () => expireUsageStreams(streams, (before) => forgetUsageBefore(pool, before))],
+    ],
+  };
+};
 
 const SETTLED_MS = 1_000;
 
@@ -25,8 +52,8 @@ export const lookupRoutes = ({
   limiter,
   counter,
   clues,
-  caughtUp,
-  polled,
+  waitForHead,
+  waitForHeadPassively,
   ownWrite,
 }: ApiContext): Route[] => {
   const { config, pool, store, intake, digest, processed } = runtime;
@@ -57,8 +84,8 @@ export const lookupRoutes = ({
       ...shared,
       pool,
       configured,
-      caughtUp: caughtUp(['lookups']),
-      hasCaughtUp: polled(['lookups']),
+      caughtUp: waitForHead(['lookups']),
+      hasCaughtUp: waitForHeadPassively(['lookups']),
     }),
   ];
 };

@@ -1,10 +1,35 @@
-import { utcDay } from '../../domain/kernel/time.ts';
-import type { Metrics } from '../../platform/metrics.ts';
-import type { RateLimiter } from '../../platform/rate-limit.ts';
+import type { WorkCapacity } from '../../commands/lookup/submit-lookup.ts';
+import { createWorkCapacity } from '../../commands/lookup/work-capacity.ts';
+import { MINUTE, utcDay } from '../../domain/kernel/time.ts';
+import type { RateLimiter } from '../../platform/limits/rate-limit.ts';
+import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import type { ProviderNotes } from '../../processors/lookup/attempt-enrichments.ts';
 import { buildChain, type Chain } from '../../processors/lookup/providers/chain.ts';
 import { takeFromBudget } from '../../processors/lookup/providers/provider-counts.ts';
+import { countOutstanding } from '../../queries/lookup/lookups.ts';
 import type { Runtime } from '../runtime.ts';
+
+const PROJECTED_MS = 1_000;
+
+/** Creates the admission of enrichments, shared by lookups and reveals of all partners. */
+export function enrichmentCapacity(
+  { config, pool, progress }: Pick<Runtime, 'config' | 'pool' | 'progress'>,
+  limiter: RateLimiter,
+): WorkCapacity {
+  const intake = config.ENRICHMENT_INTAKE_PER_MINUTE;
+  return createWorkCapacity({
+    admitIntake: async (purpose) => {
+      const beyondHalf =
+        purpose === 'reveal'
+          ? await limiter.admit('intake of reveals', Math.max(1, Math.floor(intake / 2)), MINUTE)
+          : null;
+      return beyondHalf ?? limiter.admit('intake', intake, MINUTE);
+    },
+    countOutstanding: (except) => countOutstanding(pool, except),
+    outstandingLimit: config.ENRICHMENT_OUTSTANDING,
+    projected: (position) => progress.reached(['lookups'], position, PROJECTED_MS, 'patient'),
+  });
+}
 
 export interface Providers {
   readonly chain: Chain;

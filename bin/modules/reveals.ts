@@ -1,10 +1,11 @@
-import { requestForReveal } from '../../commands/lookup/reveal-lookups.ts';
+import { requestForReveal, savedForReveal } from '../../commands/lookup/reveal-lookups.ts';
 import {
   type CompletionPorts,
   completeReveal,
   createRevealSession,
   type RevealDeps,
 } from '../../commands/reveals/reveal-session.ts';
+import type { RevealResult } from '../../domain/reveals/events.ts';
 import type { Route } from '../../http/contract/route.ts';
 import {
   type EnrichRevealsDeps,
@@ -25,13 +26,31 @@ import { postRevealRoute } from '../../write-api/reveals/post-reveal.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
-import { useSavedResults } from './saved-results.ts';
-import { CAUGHT_UP_LIMIT_MS } from './sessions.ts';
+import { HEAD_LIMIT_MS } from './sessions.ts';
+
+/** Returns the saved result of an address for a reveal, and records its use. */
+const useSavedResults =
+  ({
+    store,
+    digest,
+    lookupUses,
+    providers,
+  }: Pick<Runtime, 'store' | 'digest' | 'lookupUses' | 'providers'>) =>
+  async (ip: string, partnerId: string, at: number): Promise<RevealResult | null> => {
+    const saved = await savedForReveal(
+      { store, digest, configured: providers.configured },
+      ip,
+      partnerId,
+      at,
+    );
+    if (saved !== null) lookupUses.note(ip);
+    return saved;
+  };
 
 export const revealRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, trackerCommands, countCall } = context;
   const { config, clock, db, dayKeys } = runtime;
-  const caughtUp = context.caughtUp(['sessions', 'reveals'], CAUGHT_UP_LIMIT_MS);
+  const caughtUp = context.waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS);
   const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
   const revealDeps: RevealDeps = {
     ...completionPorts(runtime, sessions.find),

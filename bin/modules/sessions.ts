@@ -3,19 +3,43 @@ import type { Route } from '../../http/contract/route.ts';
 import { createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
 import { reserveForSession } from '../../processors/webhooks/queue-admission.ts';
 import { sessionRoutes as readingRoutes } from '../../read-api/sessions/sessions.ts';
+import { listTrackersRoute } from '../../read-api/trackers/list-trackers.ts';
+import { pixelRoute } from '../../read-api/trackers/pixel.ts';
+import { trackerUsageRoute } from '../../read-api/trackers/tracker-usage.ts';
 import { collectRoutes, createCaptureRates } from '../../write-api/sessions/collect.ts';
+import { trackerRoutes as changingRoutes } from '../../write-api/trackers/trackers.ts';
 import type { ApiContext } from '../api-context.ts';
+
+export const trackerRoutes = ({
+  runtime: { db },
+  publicUrl,
+  trackers,
+  trackerCommands,
+  served,
+  waitForHead,
+  ownWrite,
+}: ApiContext): Route[] => [
+  listTrackersRoute(db, publicUrl),
+  ...changingRoutes({
+    commands: trackerCommands,
+    publicUrl,
+    projected: ownWrite(['trackers']),
+    changed: trackers.forget,
+  }),
+  trackerUsageRoute({ db, caughtUp: waitForHead(['trackers', 'tracker-usage', 'reveals', 'reveal-units']) }),
+  pixelRoute(trackers, served.collectsOn),
+];
 
 /**
  * Time limit of a read's wait for the read models. After it the feed returns what it has, and its cursor still misses nothing
  * later.
  */
-export const CAUGHT_UP_LIMIT_MS = 1_000;
+export const HEAD_LIMIT_MS = 1_000;
 
 export const sessionRoutes = (context: ApiContext): Route[] => {
   const { runtime, limiter, metrics } = context;
   const { config, db, store, digest, dayKeys, cursors, queue } = runtime;
-  const { trackers, served, countries, calls, countCall, caughtUp } = context;
+  const { trackers, served, countries, calls, countCall, waitForHead } = context;
   return [
     ...collectRoutes({
       trackers,
@@ -32,7 +56,7 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
       dayKeys,
       cursors,
       trackers,
-      caughtUp: caughtUp(['sessions', 'reveals'], CAUGHT_UP_LIMIT_MS),
+      caughtUp: waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS),
       countCall,
     }),
   ];

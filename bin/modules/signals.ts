@@ -1,9 +1,8 @@
 import { observeSignals } from '../../commands/signals/observe-signals.ts';
 import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
-import { endPool } from '../../platform/end-postgres.ts';
-import type { Metrics } from '../../platform/metrics.ts';
-import { openPool } from '../../platform/open-pool.ts';
-import type { OpsHandler } from '../../platform/ops-server.ts';
+import { endPool, openPool } from '../../platform/postgres/pool.ts';
+import type { Metrics } from '../../platform/telemetry/metrics.ts';
+import type { OpsHandler } from '../../platform/telemetry/ops-server.ts';
 import { signals } from '../../projections/signals/signals.ts';
 import { countRepeated, createClues } from '../../read-api/signals/clues.ts';
 import { signalsHandler } from '../../write-api/signals/signals.ts';

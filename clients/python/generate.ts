@@ -4,7 +4,7 @@
  * `NotRequired` came with 3.11.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { documentedRoutes } from '../../bin/api-routes.ts';
+import { documentedRoutes } from '../../bin/api.ts';
 import { openApiDocument } from '../../http/docs/openapi.ts';
 
 interface Schema {

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import openapiTS, { astToString } from 'openapi-typescript';
-import { documentedRoutes } from '../../bin/api-routes.ts';
+import { documentedRoutes } from '../../bin/api.ts';
 import { openApiDocument } from '../../http/docs/openapi.ts';
 
 const FILE = new URL('src/generated.ts', import.meta.url);

@@ -1,5 +1,5 @@
 import type { Position } from '../../event-store/port.ts';
-import { coalesceNext } from '../../platform/coalesce-next.ts';
+import { coalesceNext } from '../../platform/limits/coalesce.ts';
 import type { WorkCapacity, WorkPurpose } from './submit-lookup.ts';
 
 export interface WorkCapacityOptions {

@@ -14,7 +14,7 @@ import {
   usageEvents,
 } from '../../domain/usage/events.ts';
 import type { EventStore, NewEvent, RecordedEvent, Revision } from '../../event-store/port.ts';
-import { throttled } from '../../platform/throttled.ts';
+import { throttled } from '../../platform/clock/waiting.ts';
 import {
   type Aggregate,
   appendSafely,

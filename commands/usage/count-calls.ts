@@ -7,7 +7,7 @@ import {
   type TrackerCalls,
 } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { type Clock, iso } from '../../platform/clock.ts';
+import { type Clock, iso } from '../../platform/clock/clock.ts';
 import { createGroupCounter } from './group-counter.ts';
 
 /** Formats the UTC hour of an instant as `YYYY-MM-DDTHH`, caching the last one. */

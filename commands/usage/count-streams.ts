@@ -8,9 +8,8 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
-import { backoffMs } from '../../platform/backoff.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { endsWithin, pause } from '../../platform/pause.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { backoffMs, endsWithin, pause } from '../../platform/clock/waiting.ts';
 import { toNewEvents } from '../handle.ts';
 
 /** Makes the events of counts. */

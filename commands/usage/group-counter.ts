@@ -6,10 +6,9 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
-import { backoffMs } from '../../platform/backoff.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { nextTurn, pause } from '../../platform/pause.ts';
-import { withoutTrace } from '../../platform/spans.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { backoffMs, nextTurn, pause } from '../../platform/clock/waiting.ts';
+import { withoutTrace } from '../../platform/telemetry/spans.ts';
 import {
   type CountAppend,
   type CountEvents,

@@ -1,7 +1,6 @@
 import { type AppendResult, type EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
-import { endsWithin, pause, within } from '../../platform/pause.ts';
-import { createSemaphore, type Semaphore } from '../../platform/semaphore.ts';
-import { serialiseAppend } from '../append-check.ts';
+import { endsWithin, pause, within } from '../../platform/clock/waiting.ts';
+import { createSemaphore, type Semaphore } from '../../platform/limits/semaphore.ts';
 import {
   type Appended,
   type EventStore,
@@ -11,9 +10,10 @@ import {
   type Position,
   StoreBusy,
   StoreUnavailable,
+  serialiseAppend,
   WrongExpectedRevision,
 } from '../port.ts';
-import { writeError } from './errors.ts';
+import { writeError } from './client.ts';
 
 export interface Appender {
   readonly append: EventStore['append'];

@@ -1,5 +1,74 @@
-import { EventStoreDBClient } from '@eventstore/db-client';
-import { endsWithin } from '../../platform/pause.ts';
+import {
+  AccessDeniedError,
+  type RecordedEvent as ClientEvent,
+  EventStoreDBClient,
+  MaxAppendSizeExceededError,
+  NotLeaderError,
+  type ResolvedEvent,
+  StreamDeletedError,
+  WrongExpectedVersionError,
+} from '@eventstore/db-client';
+import { endsWithin } from '../../platform/clock/waiting.ts';
+import {
+  AppendTooLarge,
+  type EventMetadata,
+  OutcomeUnknown,
+  type Position,
+  type RecordedEvent,
+  StoreBusy,
+  StoreUnavailable,
+  StreamExpired,
+  WrongExpectedRevision,
+} from '../port.ts';
+
+/** Uses the commit position alone, because each append of this port is its own transaction. */
+export const positionOf = (event: ClientEvent): Position => {
+  if (!event.position) throw new Error(`the server gave no position for the event ${event.id}`);
+  return event.position.commit as Position;
+};
+
+export const toRecordedEvent = (event: ClientEvent): RecordedEvent => ({
+  position: positionOf(event),
+  stream: event.streamId,
+  revision: Number(event.revision),
+  id: event.id,
+  type: event.type,
+  data: event.data as object,
+  metadata: event.metadata as unknown as EventMetadata,
+});
+
+/** Returns whether the server wrote the event: stream metadata, tombstones, statistics. */
+export const isSystemEvent = ({ type, streamId }: ClientEvent): boolean =>
+  type.startsWith('$') || streamId.startsWith('$');
+
+/** Returns the events of a read; links are not resolved, so each result has one. */
+export const eventsOf = (resolved: readonly ResolvedEvent[]): ClientEvent[] =>
+  resolved.flatMap(({ event }) => (event ? [event] : []));
+
+/** Errors whose text alone shows that the request was never processed. */
+const NEVER_TAKEN_UP =
+  /No connection established|Name resolution failed|Channel closed before call started|Channel has been shut down|Failed to discover|Server Is Not Ready|No leader info available|waiting for (name resolution|metadata filters|LB pick)/i;
+
+/** Maps a client error of a write. Unless the write is known to have been rejected, its outcome is unknown. */
+export const writeError = (error: unknown, stream: string): Error => {
+  if (error instanceof OutcomeUnknown) return error;
+  if (error instanceof WrongExpectedVersionError) {
+    // For a missing stream the server reports 'no_stream' after an append and -1 after a tombstone.
+    const actual = Number(error.actualVersion);
+    return new WrongExpectedRevision(stream, actual >= 0 ? actual : null);
+  }
+  if (error instanceof StreamDeletedError) return new StreamExpired(stream);
+  if (error instanceof MaxAppendSizeExceededError) return new AppendTooLarge(stream);
+  const text = String(error);
+  if (/Server Is Too Busy/.test(text)) return new StoreBusy(text, { cause: error });
+  const refused = error instanceof NotLeaderError || error instanceof AccessDeniedError;
+  if (refused || NEVER_TAKEN_UP.test(text)) return new StoreUnavailable(text, { cause: error });
+  return new OutcomeUnknown(text, { cause: error });
+};
+
+/** Maps a client error of a read, which is always safe to retry. */
+export const readError = (error: unknown): StoreUnavailable =>
+  error instanceof StoreUnavailable ? error : new StoreUnavailable(String(error), { cause: error });
 
 /** Private members of the client that are used here; its version is pinned because of them. */
 interface Internals {

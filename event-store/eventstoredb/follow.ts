@@ -5,11 +5,9 @@ import {
   type ResolvedEvent,
   START,
 } from '@eventstore/db-client';
-import { pause } from '../../platform/pause.ts';
-import { approximateBytes } from '../../platform/size.ts';
-import { isHidden } from '../hidden.ts';
-import type { Batch, FollowOptions, Position } from '../port.ts';
-import { isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
+import { pause } from '../../platform/clock/waiting.ts';
+import { approximateBytes, type Batch, type FollowOptions, isHidden, type Position } from '../port.ts';
+import { isSystemEvent, positionOf, toRecordedEvent } from './client.ts';
 
 const BATCH_SIZE = 500;
 const BATCH_BYTES = 4 * 1_048_576;

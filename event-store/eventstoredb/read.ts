@@ -9,19 +9,18 @@ import {
   StreamDeletedError,
   StreamNotFoundError,
 } from '@eventstore/db-client';
-import { pause, within } from '../../platform/pause.ts';
-import { createSemaphore } from '../../platform/semaphore.ts';
-import { isHidden } from '../hidden.ts';
+import { pause, within } from '../../platform/clock/waiting.ts';
+import { createSemaphore } from '../../platform/limits/semaphore.ts';
 import {
   type EventStore,
+  isHidden,
   type Position,
   type ReadOptions,
   type RecordedEvent,
   StoreBusy,
   StoreUnavailable,
 } from '../port.ts';
-import { readError } from './errors.ts';
-import { eventsOf, isSystemEvent, positionOf, toRecordedEvent } from './recorded.ts';
+import { eventsOf, isSystemEvent, positionOf, readError, toRecordedEvent } from './client.ts';
 
 export interface Reader {
   readonly readStream: EventStore['readStream'];

@@ -8,7 +8,7 @@ import {
   StreamNotFoundError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
-import { pause, within } from '../../platform/pause.ts';
+import { pause, within } from '../../platform/clock/waiting.ts';
 import {
   type EventStore,
   OutcomeUnknown,
@@ -16,7 +16,7 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../port.ts';
-import { writeError } from './errors.ts';
+import { writeError } from './client.ts';
 
 type Retention = Pick<EventStore, 'expire' | 'truncateBefore'>;
 

@@ -1,22 +1,91 @@
 import pg from 'pg';
-import { endClient } from '../../platform/end-postgres.ts';
-import { KEPT_ALIVE, OWN_SETTINGS, withSettings } from '../../platform/open-pool.ts';
-import { endsWithin, nextTurn, pause, within } from '../../platform/pause.ts';
-import type { Serialised } from '../append-check.ts';
+import { endsWithin, nextTurn, pause, within } from '../../platform/clock/waiting.ts';
+import { endClient, KEPT_ALIVE, OWN_SETTINGS, withSettings } from '../../platform/postgres/pool.ts';
 import {
   type Appended,
   type ExpectedRevision,
   OutcomeUnknown,
   type Position,
+  type Serialised,
   StoreBusy,
   StoreUnavailable,
+  StreamExpired,
+  WrongExpectedRevision,
 } from '../port.ts';
-import { fail, type Outcome, type Pending, settle, statement, takeBatch } from './append-batch.ts';
 
-export interface Committer {
-  append(stream: string, expected: ExpectedRevision, events: readonly Serialised[]): Promise<Appended>;
-  close(): Promise<void>;
+/** An append that waits for its transaction. */
+export interface Pending {
+  readonly stream: string;
+  readonly expected: ExpectedRevision;
+  readonly events: readonly Serialised[];
+  readonly deadline: number;
+  resolve(appended: Appended): void;
+  reject(reason: Error): void;
 }
+
+/** The result of one append of a batch. */
+export interface Outcome {
+  readonly outcome: 'appended' | 'conflict' | 'expired';
+  readonly revision: number;
+  readonly position: string | null;
+}
+
+const BATCH_EVENTS = 512;
+const BATCH_BYTES = 4 * 1_048_576;
+
+/** Returns the first appends of a queue that fit into one transaction; always at least one. */
+const takeBatch = (queue: readonly Pending[]): Pending[] => {
+  let events = 0;
+  let bytes = 0;
+  const end = queue.findIndex((append, index) => {
+    events += append.events.length;
+    bytes += append.events.reduce((sum, event) => sum + event.data.length + event.metadata.length, 0);
+    return index > 0 && (events > BATCH_EVENTS || bytes > BATCH_BYTES);
+  });
+  return queue.slice(0, end < 0 ? queue.length : end);
+};
+
+/** Makes the statement that appends a batch. It returns an `Outcome` for each append. */
+const statement = (batch: readonly Pending[]): pg.QueryConfig => {
+  const events = batch.flatMap((append) => append.events);
+  return {
+    name: 'append_batch',
+    text: 'select outcome, revision, "position" from eventlog.append_batch($1,$2,$3,$4,$5,$6,$7)',
+    values: [
+      batch.map((append) => append.stream),
+      batch.map((append) => expectedCode(append.expected)),
+      batch.map((append) => append.events.length),
+      events.map((event) => event.id),
+      events.map((event) => event.type),
+      events.map((event) => event.data),
+      events.map((event) => event.metadata),
+    ],
+  };
+};
+
+const expectedCode = (expected: ExpectedRevision): number =>
+  expected === 'no_stream' ? -1 : expected === 'any' ? -2 : expected === 'stream_exists' ? -4 : expected;
+
+/** Settles the appends of a committed batch. @returns the last position in it; null if nothing was written */
+const settle = (batch: readonly Pending[], outcomes: readonly Outcome[]): Position | null => {
+  let top: Position | null = null;
+  batch.forEach((append, index) => {
+    const { outcome, revision, position } = outcomes[index] as Outcome;
+    if (outcome === 'expired') append.reject(new StreamExpired(append.stream));
+    else if (outcome === 'conflict') {
+      append.reject(new WrongExpectedRevision(append.stream, revision < 0 ? null : revision));
+    } else {
+      const at = position === null ? null : (BigInt(position) as Position);
+      if (at !== null && (top === null || at > top)) top = at;
+      append.resolve({ revision, position: at });
+    }
+  });
+  return top;
+};
+
+const fail = (batch: readonly Pending[], error: Error): void => {
+  for (const append of batch) append.reject(error);
+};
 
 export interface CommitterOptions {
   readonly url: string;
@@ -41,13 +110,11 @@ const SETTINGS = `${OWN_SETTINGS} -c synchronous_commit=on -c client_connection_
 const CLOSE_MS = 2_000;
 
 /**
- * Creates the group commit: appends that arrive during one transaction share the next. One connection keeps the process's
+ * The group commit: appends that arrive during one transaction share the next. One connection keeps the process's
  * appends in order. After a lost connection it resends the same ids, which is idempotent, until the deadline; then the
  * outcome is unknown.
  */
-export const createCommitter = (options: CommitterOptions): Committer => new GroupCommitter(options);
-
-class GroupCommitter implements Committer {
+export class Committer {
   readonly #options: CommitterOptions;
   #queue: Pending[] = [];
   #running: Promise<void> | null = null;

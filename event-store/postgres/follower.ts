@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { notify } from '../../platform/channels.ts';
-import { createListener, type Listener } from '../../platform/listener.ts';
-import { createWakeup, type Wakeup } from '../../platform/wakeup.ts';
-import { isHidden } from '../hidden.ts';
-import type { Batch, FollowOptions, Position, RecordedEvent } from '../port.ts';
-import { COLUMNS, toRecordedEvent } from './rows.ts';
+import { createWakeup, type Wakeup } from '../../platform/clock/waiting.ts';
+import { Listener, notify } from '../../platform/postgres/notifications.ts';
+import { type Batch, type FollowOptions, isHidden, type Position, type RecordedEvent } from '../port.ts';
+import { COLUMNS, toRecordedEvent } from './read-stream.ts';
 
 const CHANNEL = 'doorplate_events';
 /** Catches lost notifications. */
@@ -31,20 +29,11 @@ interface FollowerOptions {
   readonly onStall: (error: Error, after: Position | null) => void;
 }
 
-export interface Follower {
-  follow(options: FollowOptions): AsyncGenerator<Batch>;
-  /** Wakes the followers of this process at once and those of other processes by a notification. */
-  committed(position: Position): void;
-  close(): Promise<void>;
-}
-
 /**
- * Creates followers of the log. The writers' lock serializes commits, so everything below the highest visible position is
+ * Followers of the log. The writers' lock serializes commits, so everything below the highest visible position is
  * complete and a single position is a sufficient cursor.
  */
-export const createFollower = (options: FollowerOptions): Follower => new LogFollower(options);
-
-class LogFollower implements Follower {
+export class Follower {
   readonly #options: FollowerOptions;
   readonly #following = new Set<Wakeup>();
   readonly #closing = new AbortController();
@@ -56,7 +45,7 @@ class LogFollower implements Follower {
 
   constructor(options: FollowerOptions) {
     this.#options = options;
-    this.#listener = createListener({
+    this.#listener = new Listener({
       url: options.url,
       name: 'doorplate listen',
       channels: [CHANNEL],
@@ -98,6 +87,7 @@ class LogFollower implements Follower {
     }
   }
 
+  /** Wakes the followers of this process at once and those of other processes by a notification. */
   committed(): void {
     this.#wake();
     if (this.#options.hasOtherListeners()) this.#notify();

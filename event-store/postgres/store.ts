@@ -1,13 +1,15 @@
-import { endPool } from '../../platform/end-postgres.ts';
-import { openPool } from '../../platform/open-pool.ts';
-import { serialiseAppend } from '../append-check.ts';
-import { type EventStore, type FollowOptions, type Position, StoreUnavailable } from '../port.ts';
-import { createCommitter } from './committer.ts';
-import { expireStream, truncateStream } from './delete-events.ts';
-import { createFollower } from './follower.ts';
-import { forgetNames } from './names.ts';
-import type { Query } from './pages.ts';
-import { createStreamReader, readHead } from './read-stream.ts';
+import { endPool, openPool } from '../../platform/postgres/pool.ts';
+import {
+  type EventStore,
+  type FollowOptions,
+  type Position,
+  StoreUnavailable,
+  serialiseAppend,
+} from '../port.ts';
+import { Committer } from './committer.ts';
+import { expireStream, forgetNames, truncateStream } from './deletions.ts';
+import { Follower } from './follower.ts';
+import { createStreamReader, type Query, readHead } from './read-stream.ts';
 
 export interface PostgresEventStoreOptions {
   readonly url: string;
@@ -36,11 +38,11 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
     connectionTimeoutMillis: 2_000,
     query_timeout: deadlineMs,
   });
-  const follower = createFollower({ url, pool, now, hasOtherListeners, onStall });
-  const committer = createCommitter({
+  const follower = new Follower({ url, pool, now, hasOtherListeners, onStall });
+  const committer = new Committer({
     url,
     deadlineMs,
-    committed: (position) => follower.committed(position),
+    committed: () => follower.committed(),
   });
 
   const query: Query = async (name, text, values) => {

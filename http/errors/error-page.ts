@@ -14,7 +14,7 @@ const WAIT = 'Wait as long as Retry-After says, then send the same request again
 const FIX = 'Correct the request; sending it again as it is gives the same answer.';
 const CHECK_ID = 'Check the id, and that the key belongs to the same partner.';
 
-export const errorAdvice: Readonly<Record<ErrorCode, Advice>> = {
+const errorAdvice: Readonly<Record<ErrorCode, Advice>> = {
   invalid_ip: [
     'The value is not one public IPv4 or IPv6 address in a usual spelling: private, reserved and tunnel addresses, ports, CIDR suffixes and zone ids are refused.',
     'Send the visitor’s own public address. Behind a proxy, take it from the header that the proxy sets.',

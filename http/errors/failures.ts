@@ -1,6 +1,6 @@
 /** Maps exceptions to error codes: one of the 503 codes, never a negative answer. */
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { WorkRefused } from '../../platform/semaphore.ts';
+import { WorkRefused } from '../../platform/limits/semaphore.ts';
 import type { ErrorCode } from './error-catalog.ts';
 
 /** A read or a command took longer than a caller should wait. The work may have been done. Its code makes processors retry. */

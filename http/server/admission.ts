@@ -4,8 +4,8 @@
  * saved lookup should cost no promise that it does not need.
  */
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
-import type { Clock } from '../../platform/clock.ts';
-import { serveInSpan } from '../../platform/spans.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { serveInSpan } from '../../platform/telemetry/spans.ts';
 import { refuseByHeaders, soleHeader } from '../contract/request-body.ts';
 import type { ApiKey, Caller, PublicRoute, Reply, Route } from '../contract/route.ts';
 import type { ErrorCode } from '../errors/error-catalog.ts';

@@ -1,5 +1,10 @@
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
-import { type Quota, type RateLimiter, retrySeconds, type Verdict } from '../../platform/rate-limit.ts';
+import {
+  type Quota,
+  type RateLimiter,
+  retrySeconds,
+  type Verdict,
+} from '../../platform/limits/rate-limit.ts';
 import type { Caller, Route } from '../contract/route.ts';
 import type { ErrorCode } from '../errors/error-catalog.ts';
 import type { AdmissionDeps, Inadmissible } from './admission.ts';

@@ -1,7 +1,7 @@
 /** The HTTP server: Fastify with this service's limits, hooks and refusals. */
 import { METHODS } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { addBodyParser, refuseBody } from '../contract/request-body.ts';
 import type { Reply, Route, RouteTable } from '../contract/route.ts';
 import { createErrorHandler, createFailed, type Log, timeLimit } from '../errors/request-errors.ts';

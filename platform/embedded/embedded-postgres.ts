@@ -1,13 +1,154 @@
-import type { Logger } from '../log.ts';
-import { type Binaries, findBinaries } from './binaries.ts';
-import { databaseUrl, ensureCluster, ensureDatabase } from './cluster.ts';
-import { type Endpoint, findEndpoint, moveEndpoint } from './endpoint.ts';
-import { reason } from './error.ts';
+import { createHash, randomUUID } from 'node:crypto';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from '../telemetry/log.ts';
+import { type Binaries, databaseUrl, ensureCluster, ensureDatabase, findBinaries } from './cluster.ts';
 import { type DatabaseLocation, findLocation } from './location.ts';
-import { exclusively } from './mutex.ts';
-import { ensureRunning, findRunning, StartFailure, shutDown } from './postmaster.ts';
-import { supervise } from './supervise.ts';
-import { enter, leave, type Mode } from './users.ts';
+import {
+  type Endpoint,
+  ensureRunning,
+  findEndpoint,
+  findRunning,
+  moveEndpoint,
+  StartFailure,
+  shutDown,
+} from './postmaster.ts';
+import {
+  codeOf,
+  EmbeddedPostgresError,
+  identify,
+  isAlive,
+  type ProcessIdentity,
+  reason,
+} from './processes.ts';
+
+/**
+ * Runs the action while no other process of this machine does so for the same folder. The lock is a socket in Linux's
+ * abstract namespace: the kernel releases it when its process dies, so it is never stale.
+ * @throws EmbeddedPostgresError if other processes held it for all of `patience` (milliseconds)
+ */
+async function exclusively<T>(folder: string, patience: number, action: () => Promise<T>): Promise<T> {
+  const name = `\0doorplate-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`;
+  const deadline = performance.now() + patience;
+  let lock = await tryListen(name);
+  while (lock === null) {
+    if (performance.now() > deadline) {
+      throw new EmbeddedPostgresError(`another process is busy starting or stopping PostgreSQL in ${folder}`);
+    }
+    await pause(25);
+    lock = await tryListen(name);
+  }
+  try {
+    return await action();
+  } finally {
+    lock.close();
+  }
+}
+
+function tryListen(name: string): Promise<Server | null> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once('error', (error) => (codeOf(error) === 'EADDRINUSE' ? resolve(null) : reject(error)));
+    server.listen({ path: name }, () => resolve(server));
+  });
+}
+
+/** `own`: the one server, which keeps PostgreSQL running. `join`: a short-lived command. */
+export type Mode = 'own' | 'join';
+
+interface User extends ProcessIdentity {
+  readonly id: string;
+  readonly mode: Mode;
+}
+
+/**
+ * Adds this process to the users of the data folder and removes dead ones. Call it and `leave` only under the folder's
+ * mutex.
+ * @returns the id for `leave`
+ * @throws EmbeddedPostgresError naming the process that already owns the folder
+ */
+export function enter(file: string, mode: Mode, dataDir: string): string {
+  const others = living(file);
+  const owner = others.find((user) => user.mode === 'own');
+  if (mode === 'own' && owner !== undefined) {
+    throw new EmbeddedPostgresError(`the data folder ${dataDir} is in use by process ${owner.pid}`);
+  }
+  const me = identify(process.pid);
+  if (me === null) throw new EmbeddedPostgresError('/proc does not show this process: set DATABASE_URL');
+  const id = randomUUID();
+  save(file, [...others, { ...me, id, mode }]);
+  return id;
+}
+
+/** Removes an entry. @returns whether no process uses the folder any more */
+export function leave(file: string, id: string): boolean {
+  const others = living(file).filter((user) => user.id !== id);
+  save(file, others);
+  return others.length === 0;
+}
+
+function living(file: string): User[] {
+  try {
+    return (JSON.parse(readFileSync(file, 'utf8')) as User[]).filter(isAlive);
+  } catch {
+    // Missing, or truncated by a machine crash, after which no user is alive.
+    return [];
+  }
+}
+
+function save(file: string, users: readonly User[]): void {
+  const next = `${file}.${randomUUID()}`;
+  writeFileSync(next, `${JSON.stringify(users)}\n`, { flag: 'wx', mode: 0o600 });
+  renameSync(next, file);
+}
+
+const POLL_MS = 250;
+const FIRST_DELAY_MS = 250;
+const MAX_DELAY_MS = 15_000;
+
+export interface Watched {
+  isRunning(): boolean;
+  /** Starts PostgreSQL again. @throws if it does not start */
+  restart(): Promise<void>;
+}
+
+/**
+ * Restarts PostgreSQL whenever it is gone, with a delay that doubles per failure. Polling, rather than waiting for the exit,
+ * also works for an adopted process.
+ * @returns the function that ends the supervision but not PostgreSQL
+ */
+function supervise(postgres: Watched, log: Pick<Logger, 'warn' | 'error'>): () => void {
+  const ending = new AbortController();
+  void watch(postgres, log, ending.signal);
+  return () => ending.abort();
+}
+
+async function watch(
+  postgres: Watched,
+  log: Pick<Logger, 'warn' | 'error'>,
+  ending: AbortSignal,
+): Promise<void> {
+  let delay = FIRST_DELAY_MS;
+  while (await sleep(POLL_MS, ending)) {
+    if (postgres.isRunning()) continue;
+    log.warn('embedded PostgreSQL is gone; restarting it');
+    try {
+      await postgres.restart();
+      delay = FIRST_DELAY_MS;
+      log.warn('embedded PostgreSQL is running again');
+    } catch (error) {
+      log.error(`${reason(error)}; next try in ${delay / 1000} s`);
+      if (!(await sleep(delay, ending))) return;
+      delay = Math.min(delay * 2, MAX_DELAY_MS);
+    }
+  }
+}
+
+/** @returns false if it was aborted */
+function sleep(milliseconds: number, ending: AbortSignal): Promise<boolean> {
+  return pause(milliseconds, true, { signal: ending, ref: false }).catch(() => false);
+}
 
 export interface EmbeddedPostgresOptions {
   /** The product's data folder (`DATA_DIR`), created if missing. PostgreSQL uses its subfolder `postgres/`. */

@@ -1,10 +1,105 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { openDataFolder, openFolder, refuseOtherWriters } from '../data-folder.ts';
-import { EmbeddedPostgresError } from './error.ts';
-import { firstClosedFolder, type SystemUser } from './reach.ts';
-import { findSystemUser } from './system-user.ts';
+import { openDataFolder, openFolder, refuseOtherWriters } from '../config/data-folder.ts';
+import { EmbeddedPostgresError, reason } from './processes.ts';
+
+/** The user that PostgreSQL runs as when this process is root, as which PostgreSQL refuses to run. */
+export interface SystemUser {
+  readonly name: string;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+const READ = 4;
+const ENTER = 1;
+
+/** Returns the outermost folder of the path, itself included, that the user may not enter; null if none. */
+export function firstClosedFolder(path: string, user: SystemUser): string | null {
+  const folders = [path];
+  while (dirname(folders[0] as string) !== folders[0]) folders.unshift(dirname(folders[0] as string));
+  return folders.find((folder) => !permits(folder, user, ENTER)) ?? null;
+}
+
+/** Returns whether the user can enter the folder and read and execute its contents. */
+export function canUse(folder: string, user: SystemUser): boolean {
+  return firstClosedFolder(folder, user) === null && everythingReadable(folder, user);
+}
+
+function everythingReadable(folder: string, user: SystemUser): boolean {
+  return readdirSync(folder, { withFileTypes: true }).every((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return permits(path, user, READ | ENTER) && everythingReadable(path, user);
+    return permits(path, user, READ);
+  });
+}
+
+/** Checks mode bits only, because a real check would need a process of that user. */
+function permits(path: string, { uid, gid }: SystemUser, wanted: number): boolean {
+  const status = statSync(path, { throwIfNoEntry: false });
+  if (status === undefined) return true;
+  const { mode, uid: owner, gid: group } = status;
+  const shift = owner === uid ? 6 : group === gid ? 3 : 0;
+  return ((mode >> shift) & wanted) === wanted;
+}
+
+/** Runs a program and returns what it printed. @throws when it is missing or fails */
+export type RunProgram = (program: string, args: readonly string[]) => string;
+
+const OWN_USER = 'doorplate';
+
+const WAYS_TO_CREATE: readonly (readonly [string, ...string[]])[] = [
+  ['useradd', '--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', OWN_USER],
+  ['adduser', '--system', '--group', '--no-create-home', OWN_USER],
+];
+
+/**
+ * Finds the user to run PostgreSQL as: `postgres` if it exists, otherwise `doorplate`, created if needed.
+ * @throws EmbeddedPostgresError if no user exists or can be created
+ */
+export function findSystemUser(run: RunProgram = runProgram): SystemUser {
+  return lookUp('postgres', run) ?? lookUp(OWN_USER, run) ?? create(run);
+}
+
+function lookUp(name: string, run: RunProgram): SystemUser | null {
+  try {
+    const [uid, gid] = [Number(run('id', ['-u', name])), Number(run('id', ['-g', name]))];
+    // PostgreSQL would also refuse a second name for root.
+    return uid > 0 ? { name, uid, gid } : null;
+  } catch {
+    return null;
+  }
+}
+
+function create(run: RunProgram): SystemUser {
+  const failures: string[] = [];
+  for (const [program, ...args] of WAYS_TO_CREATE) {
+    try {
+      run(program, args);
+    } catch (error) {
+      failures.push(reason(error).split('\n')[0] as string);
+    }
+    const user = lookUp(OWN_USER, run);
+    if (user !== null) return user;
+  }
+  throw new EmbeddedPostgresError(
+    `PostgreSQL does not run as root and no user "${OWN_USER}" could be created for it (${failures.join('; ')}): ` +
+      'start as another user, or set DATABASE_URL',
+  );
+}
+
+const runProgram: RunProgram = (program, args) =>
+  execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
 /** Paths of one embedded PostgreSQL, and the user that it runs as. */
 export interface DatabaseLocation {

@@ -30,11 +30,10 @@ import {
 } from '../../domain/billing/audit-reveals.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { serviceKey } from '../../platform/keyring.ts';
-import type { MasterKey } from '../../platform/master-key.ts';
-import { nextTurn } from '../../platform/pause.ts';
-import { type Signer, signerFrom } from '../../platform/signing.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { nextTurn } from '../../platform/clock/waiting.ts';
+import { type Signer, serviceKey, signerFrom } from '../../platform/crypto/keyring.ts';
+import type { MasterKey } from '../../platform/crypto/master-key.ts';
 import {
   countUnits,
   countUnitsOfKeys,

@@ -2,7 +2,7 @@ import { billReveals, type RevealToBill } from '../../commands/billing/bill-reve
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { EventStore, RecordedEvent } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { type FollowedStreams, type FollowingProcessor, traceOf } from '../follow.ts';
 
 export const BILLING: FollowedStreams = {

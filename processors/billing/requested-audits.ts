@@ -1,10 +1,9 @@
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { iso } from '../../platform/clock.ts';
-import type { Logger } from '../../platform/log.ts';
-import { endsWithin } from '../../platform/pause.ts';
-import { createSemaphore } from '../../platform/semaphore.ts';
-import { throttled } from '../../platform/throttled.ts';
+import { iso } from '../../platform/clock/clock.ts';
+import { endsWithin, throttled } from '../../platform/clock/waiting.ts';
+import { createSemaphore } from '../../platform/limits/semaphore.ts';
+import type { Logger } from '../../platform/telemetry/log.ts';
 import { type AuditDeps, type AuditOptions, auditBilling, type BillingAudit } from './audit.ts';
 
 /** An audit of a small ledger ends within this time; otherwise the page shows it as running. */

@@ -5,7 +5,7 @@ import { createNamesBatcher, type NamesBatcher, recordCheck } from '../../comman
 import { domainStream, needsProof, plainName } from '../../domain/domains/domain.ts';
 import { aheadAfter } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
 
 /** The part of `dns.promises.Resolver` in use: it queries DNS servers only and never reads `/etc/hosts`. */

@@ -17,9 +17,9 @@ import {
 import { readEvent } from '../../domain/kernel/events.ts';
 import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { DUE_CHANNEL, notifyIfRoom } from '../../platform/channels.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { DURABLY } from '../../platform/durably.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { DUE_CHANNEL, notifyIfRoom } from '../../platform/postgres/notifications.ts';
+import { SYNCHRONOUS_COMMIT } from '../../platform/postgres/transactions.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 
 export interface KeepingDeps {
@@ -80,7 +80,7 @@ const scheduleCheck = async (
   await pool.query(
     `with look as (
        insert into work.domain_look (domain_id, hostname, due_at, recorded_at, partner_id)
-       select $1::uuid, $2, $3::timestamptz, $3::timestamptz, $5::uuid from ${DURABLY}
+       select $1::uuid, $2, $3::timestamptz, $3::timestamptz, $5::uuid from ${SYNCHRONOUS_COMMIT}
        on conflict (domain_id) do update set (due_at, recorded_at) = row (excluded.due_at, excluded.recorded_at))
      select ${notifyIfRoom('$4', "''")}`,
     [domain_id, hostname, new Date(at), DUE_CHANNEL, partner_id],

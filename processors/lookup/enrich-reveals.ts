@@ -4,9 +4,9 @@ import type { CommandContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { DURABLY } from '../../platform/durably.ts';
-import { withoutTrace } from '../../platform/spans.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { SYNCHRONOUS_COMMIT } from '../../platform/postgres/transactions.ts';
+import { withoutTrace } from '../../platform/telemetry/spans.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 
 export interface EnrichRevealsDeps {
@@ -73,7 +73,7 @@ export const enrichReveals = ({
     await pool.query({
       name: 'await_result',
       text: `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
-             select $1::uuid, $2::uuid, $3::uuid, $4, $5::boolean, $6::timestamptz from ${DURABLY}
+             select $1::uuid, $2::uuid, $3::uuid, $4, $5::boolean, $6::timestamptz from ${SYNCHRONOUS_COMMIT}
              on conflict (reveal_id) do update set asked = excluded.asked`,
       values: [reveal_id, session_id, partner_id, digest(ip), asked, expires_at],
     });

@@ -5,8 +5,8 @@ import { type EnrichmentStreams, handleEnrichment } from '../../commands/lookup/
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { RESULT_KEPT_DAYS } from '../../domain/lookup/result.ts';
 import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { forgetInBatches } from '../../platform/forget.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface LookupUses {

@@ -9,9 +9,9 @@ import { aheadAfter, DAY, isAhead } from '../../domain/kernel/time.ts';
 import { ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS, intakeStream } from '../../domain/lookup/intake.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { reportAhead } from '../../platform/ahead.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { throttled } from '../../platform/throttled.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { reportFutureTime } from '../../platform/clock/clock.ts';
+import { throttled } from '../../platform/clock/waiting.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 import { forEachIsolated } from '../for-each.ts';
 
@@ -66,7 +66,7 @@ export const resubmitOrphaned = async (options: OrphanedReservationOptions): Pro
     text: ORPHANED,
     values: [new Date(now - GRACE_MS), new Date(aheadAfter(now)), MAX_RESERVATIONS_PER_RUN],
   });
-  reportAhead('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
+  reportFutureTime('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
   for (const { ip, made_at, ...rest } of rows) {
     const id = uuid();
     const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: rest.partner_id };

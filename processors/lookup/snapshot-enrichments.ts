@@ -4,9 +4,9 @@ import { v7 as uuid } from 'uuid';
 import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-streams.ts';
 import { aheadAfter, DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { durably } from '../../platform/durably.ts';
-import { pause } from '../../platform/pause.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { pause } from '../../platform/clock/waiting.ts';
+import { queryWithSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 
 export interface SnapshotEnrichmentsOptions {
@@ -104,7 +104,7 @@ const snapshotAll = async (
   limits: SnapshotLimits,
 ): Promise<void> => {
   if (ips.length === 0) return;
-  await durably(
+  await queryWithSynchronousCommit(
     pool,
     'insert into work.enrichment_truncation select unnest($1::text[]) on conflict (ip) do nothing',
     [ips],

@@ -5,7 +5,7 @@ import { v7 as uuid } from 'uuid';
 import { createKey, createPartner, newApiKey, partnerIdOf } from '../../commands/partners/manage-partner.ts';
 import { DEFAULT_LIMITS } from '../../domain/partners/partner.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { listPartners } from '../../queries/partners/partners.ts';
 import type { Reached } from '../retire-streams.ts';
 

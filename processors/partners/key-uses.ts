@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { aheadAfter } from '../../domain/kernel/time.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 
 export interface KeyUses {
   /** Takes down that the key was used now. */

@@ -4,12 +4,12 @@ import type { CommandContext } from '../../commands/handle.ts';
 import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
 import { aheadAfter, DAY, HOUR, isAhead, MINUTE } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { reportAhead } from '../../platform/ahead.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { durably, inDurable } from '../../platform/durably.ts';
-import { rowLoader } from '../../platform/loaders.ts';
-import { hashPassword, isPassword } from '../../platform/passwords.ts';
-import { type RateLimiter, retrySeconds } from '../../platform/rate-limit.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { reportFutureTime } from '../../platform/clock/clock.ts';
+import { hashPassword, isPassword } from '../../platform/crypto/passwords.ts';
+import { rowLoader } from '../../platform/limits/loaders.ts';
+import { type RateLimiter, retrySeconds } from '../../platform/limits/rate-limit.ts';
+import { queryWithSynchronousCommit, withSynchronousCommit } from '../../platform/postgres/transactions.ts';
 
 /** The user of a dashboard session. */
 interface LoggedIn {
@@ -82,11 +82,11 @@ export const createLogins = (deps: LoginsDeps): Logins => {
     },
 
     end: async (token) => {
-      await durably(pool, 'delete from work.login where digest = $1', [digestOf(token)]);
+      await queryWithSynchronousCommit(pool, 'delete from work.login where digest = $1', [digestOf(token)]);
     },
 
     endAll: async (userId) => {
-      await durably(pool, 'delete from work.login where user_id = $1', [userId]);
+      await queryWithSynchronousCommit(pool, 'delete from work.login where user_id = $1', [userId]);
     },
 
     count: async (userId) => {
@@ -136,7 +136,7 @@ const correctFastClocks = async (pool: pg.Pool, now: number): Promise<void> => {
      where used_at > $2 or began_at > $2`,
     [new Date(now), new Date(aheadAfter(now))],
   );
-  reportAhead('login', rowCount ?? 0);
+  reportFutureTime('login', rowCount ?? 0);
 };
 
 /** Returns the hash of a user's password; null if the user does not exist or cannot log in. */
@@ -159,7 +159,7 @@ interface NewPassword {
 
 /** Sets a user's password and ends all of the user's logins. */
 export const setPassword = (pool: pg.Pool, { userId, hash, isFirst, at }: NewPassword): Promise<void> =>
-  inDurable(pool, async (client) => {
+  withSynchronousCommit(pool, async (client) => {
     await client.query(
       `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
        on conflict (user_id) do update
@@ -175,7 +175,7 @@ export const replacePassword = (
   known: string,
   { userId, hash, isFirst, at }: NewPassword,
 ): Promise<boolean> =>
-  inDurable(pool, async (client) => {
+  withSynchronousCommit(pool, async (client) => {
     const { rowCount } = await client.query(
       'update work.user_password set hash = $2, is_first = $3, set_at = $4 where user_id = $1 and hash = $5',
       [userId, hash, isFirst, new Date(at), known],
@@ -187,7 +187,7 @@ export const replacePassword = (
 
 /** Deletes a user's password and ends all logins. */
 export const forgetPassword = (pool: pg.Pool, userId: string): Promise<void> =>
-  inDurable(pool, async (client) => {
+  withSynchronousCommit(pool, async (client) => {
     await client.query('delete from work.user_password where user_id = $1', [userId]);
     await endLogins(client, userId);
   });

@@ -6,9 +6,9 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
 import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { DURABLY } from '../../platform/durably.ts';
-import { withoutTrace } from '../../platform/spans.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { SYNCHRONOUS_COMMIT } from '../../platform/postgres/transactions.ts';
+import { withoutTrace } from '../../platform/telemetry/spans.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 import { inParallel } from '../for-each.ts';
 
@@ -199,7 +199,7 @@ const WITH_SUBSCRIBER = `
 
 const MARK_ONE = `
   with a as (
-    update work.awaited_result set ready = true from ${DURABLY} where reveal_id = $1
+    update work.awaited_result set ready = true from ${SYNCHRONOUS_COMMIT} where reveal_id = $1
     returning reveal_id, partner_id, expires_at)
   select from a ${WITH_SUBSCRIBER} and a.expires_at > $2`;
 
@@ -209,7 +209,7 @@ const MARK = `
     where address_digest = $1 and (address_digest, reveal_id) > ($1, $2::uuid) and not ready
     order by reveal_id limit ${MARK_PAGE}),
   marked as (
-    update work.awaited_result set ready = true from ${DURABLY} where reveal_id = any (array(select reveal_id from page)))
+    update work.awaited_result set ready = true from ${SYNCHRONOUS_COMMIT} where reveal_id = any (array(select reveal_id from page)))
   select (select reveal_id from page order by reveal_id desc limit 1) as last, (select count(*)::int from page) as marked`;
 
 /** The address stands in the bound too, because PostgreSQL may know of one address alone. */

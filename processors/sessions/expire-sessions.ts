@@ -4,7 +4,7 @@ import type { EventOf } from '../../domain/kernel/events.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { expiredStream, sessionExpiryEvents, TAB_PREFIX } from '../../domain/sessions/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 import { type Expiring, expiredItems } from '../expiry.ts';
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { DAY, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import { KEPT_DAYS, signalsExpireAt, signalsStream } from '../../domain/signals/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 import { retireStream } from '../retire-streams.ts';
 

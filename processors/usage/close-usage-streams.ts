@@ -4,9 +4,9 @@ import { closeTrackerDay, reopenTrackerDay, totalUsage } from '../../commands/us
 import { aheadAfter, DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import { reportAhead } from '../../platform/ahead.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { throttled } from '../../platform/throttled.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { reportFutureTime } from '../../platform/clock/clock.ts';
+import { throttled } from '../../platform/clock/waiting.ts';
 import { forEachIsolated } from '../for-each.ts';
 
 interface UsageUpkeepOptions {
@@ -123,7 +123,7 @@ const reopenDaysClosedAhead = async ({ store, pool, clock }: UsageUpkeepOptions)
     const id = uuid();
     await reopenTrackerDay(store, day, { correlationId: id, causationId: id, at: clock.now() });
   }
-  reportAhead('usage_day', rows.length);
+  reportFutureTime('usage_day', rows.length);
   return rows.length > 0;
 };
 

@@ -13,8 +13,8 @@ import {
   WEBHOOK_HISTORY_MS,
 } from '../../domain/webhooks/events.ts';
 import { type EventStore, type Position, StreamExpired } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { pause } from '../../platform/pause.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { pause } from '../../platform/clock/waiting.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 import { type Expiring, expiredItems } from '../expiry.ts';
 

@@ -16,7 +16,7 @@ import {
   type RecordedEvent,
   StoreUnavailable,
 } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 import { type FollowedStreams, type FollowingProcessor, traceOf } from '../follow.ts';
 
 interface Endpoint {

@@ -12,8 +12,8 @@ import {
   type WorkKind,
 } from '../../domain/lookup/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { DUE_CHANNEL, notify } from '../../platform/channels.ts';
-import { forgetInBatches } from '../../platform/forget.ts';
+import { DUE_CHANNEL, notify } from '../../platform/postgres/notifications.ts';
+import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
 
 /** Folds a batch into the rows of the lookup tables. One file, because each event changes several of the tables. */

@@ -11,7 +11,7 @@ import {
 } from '../../domain/reveals/events.ts';
 import { dayOfExpiredStream } from '../../domain/sessions/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { forgetInBatches } from '../../platform/forget.ts';
+import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
 
 /** A row as `json_populate_recordset` reads it; `result` is a JSON column. */

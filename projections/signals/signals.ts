@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { signalEvents } from '../../domain/signals/events.ts';
-import { forgetInBatches } from '../../platform/forget.ts';
+import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
 
 interface Row {

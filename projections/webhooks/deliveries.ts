@@ -10,7 +10,7 @@ import {
   WEBHOOK_HISTORY_MS,
   WEBHOOKS_PREFIX,
 } from '../../domain/webhooks/events.ts';
-import { notify } from '../../platform/channels.ts';
+import { notify } from '../../platform/postgres/notifications.ts';
 import type { Projection } from '../projection.ts';
 import {
   type DeliveryRow,

@@ -9,7 +9,7 @@ import {
   WEBHOOKS_PREFIX,
 } from '../../domain/webhooks/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { forgetInBatches } from '../../platform/forget.ts';
+import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
 
 /** Projects endpoints and the periods of their subscriptions. Row by row, because these events are rare. */

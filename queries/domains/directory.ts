@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { isHostname } from '../../domain/domains/domain.ts';
-import { rowLoader, shortCache } from '../../platform/loaders.ts';
+import { rowLoader, shortCache } from '../../platform/limits/loaders.ts';
 
 /** Finds out whom a host name collects for. */
 export interface DomainDirectory {

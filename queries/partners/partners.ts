@@ -3,8 +3,8 @@ import type pg from 'pg';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import type { ApiKey } from '../../http/contract/route.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { rowLoader, shortCache } from '../../platform/loaders.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { rowLoader, shortCache } from '../../platform/limits/loaders.ts';
 
 const partnerRow = z.object({
   partner_id: z.string(),

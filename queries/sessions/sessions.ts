@@ -7,8 +7,8 @@ import {
   type SessionSecrets,
   sessionSecretsSchema,
 } from '../../domain/sessions/events.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { type DayKeys, tryToOpen } from '../../platform/crypto/keyring.ts';
 import type { SessionBody } from '../../read-api/sessions/schemas.ts';
 import { findUnexpired } from '../unexpired.ts';
 

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { isOrigin, originMatches, originsMatching } from '../../domain/trackers/trackers.ts';
 import { BackendTimeout } from '../../http/errors/failures.ts';
-import { rowLoader, shortCache } from '../../platform/loaders.ts';
+import { rowLoader, shortCache } from '../../platform/limits/loaders.ts';
 
 /** A tracker as a pixel meets it. */
 export interface ListedTracker {

@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { Clock } from '../../platform/clock.ts';
-import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
-import { rowLoader } from '../../platform/loaders.ts';
-import { type MasterKey, openText, type SealedText } from '../../platform/master-key.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { type DayKeys, tryToOpen } from '../../platform/crypto/keyring.ts';
+import { type MasterKey, openText, type SealedText } from '../../platform/crypto/master-key.ts';
+import { rowLoader } from '../../platform/limits/loaders.ts';
 
 /** What signs for an endpoint, as its row has it. */
 interface SecretRow {

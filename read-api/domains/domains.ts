@@ -4,7 +4,7 @@ import { uuidParam } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
 import { BackendTimeout } from '../../http/errors/failures.ts';
-import { type OpsHandler, sendJson } from '../../platform/ops-server.ts';
+import { type OpsHandler, sendJson } from '../../platform/telemetry/ops-server.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import {
   DOMAIN_ROUTE,

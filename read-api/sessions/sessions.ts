@@ -2,7 +2,7 @@ import type { DatabasePool } from 'slonik';
 import { asUuid, parametersOf, uuidParam } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import type { DayKeys } from '../../platform/day-keys.ts';
+import type { DayKeys } from '../../platform/crypto/keyring.ts';
 import { findSession, readFeed, readRecent, toSessionBodies } from '../../queries/sessions/sessions.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import type { Cursors } from '../cursor.ts';

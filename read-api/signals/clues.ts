@@ -10,9 +10,9 @@ import {
   type CompanySignals,
   UNAVAILABLE_SIGNALS,
 } from '../../http/contract/schemas/company-signals.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { type DayKeys, tryToOpen } from '../../platform/day-keys.ts';
-import { createSemaphores } from '../../platform/semaphore.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { type DayKeys, tryToOpen } from '../../platform/crypto/keyring.ts';
+import { createSemaphores } from '../../platform/limits/semaphore.ts';
 
 /** The combined clues of one e-mail domain. */
 export interface SeenDomain {

@@ -3,11 +3,10 @@ import { z } from 'zod';
 import { uuidParam } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { iso } from '../../platform/clock.ts';
+import { iso } from '../../platform/clock/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';
-import type { TrackerUsageBody } from './schemas.ts';
-import { trackerUsageOperation } from './schemas.ts';
+import { type TrackerUsageBody, trackerUsageOperation } from './schemas.ts';
 
 export interface TrackerUsageDeps {
   readonly db: DatabasePool;

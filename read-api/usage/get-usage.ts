@@ -4,7 +4,7 @@ import { MINUTE } from '../../domain/kernel/time.ts';
 import { outcomeSchema } from '../../domain/usage/events.ts';
 import type { KeyRequest, KeyRoute } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { iso } from '../../platform/clock.ts';
+import { iso } from '../../platform/clock/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';
 import { type EnrichmentStatusBody, getUsageOperation, type UsageBody } from './schemas.ts';

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { csvFile } from '../../analytics/csv-file.ts';
-import type { View } from '../../analytics/view.ts';
+import { csvFile } from '../../cli/analytics/export-view.ts';
+import type { View } from '../../cli/analytics/views.ts';
 
 it('escapes texts that a spreadsheet would treat as formulas, and leaves numbers unchanged', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'doorplate-csv-'));

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { grantAnalyst } from '../../analytics/analysts.ts';
+import { grantAnalyst } from '../../cli/analytics/analysts.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
-import { migrate } from '../../platform/migrate.ts';
+import { migrate } from '../../platform/postgres/migrate.ts';
 import { clientOf } from '../support/analysts.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { billingStream } from '../../domain/billing/events.ts';
 import { ledgerDecider } from '../../domain/billing/ledger.ts';
 import type { Position, RecordedEvent } from '../../event-store/port.ts';
-import { createSlonik } from '../../platform/slonik.ts';
+import { createSlonik } from '../../platform/postgres/slonik.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
 import {
   countUnits,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CONSUMERS, followersOf } from '../../bin/consumers.ts';
+import { CONSUMERS, followersOf } from '../../bin/groups.ts';
 import { eventCatalogue } from '../../domain/event-catalogue.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { leadGroups } from '../../bin/groups.ts';
-import type { Lease, Leases } from '../../platform/leases.ts';
+import type { Lease, Leases } from '../../platform/leases/leases.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 

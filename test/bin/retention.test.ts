@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CONSUMERS } from '../../bin/consumers.ts';
+import { CONSUMERS } from '../../bin/groups.ts';
 import { forgetWhatExpired, sweepToEnd } from '../../bin/retention.ts';
 import { DAY, HOUR, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';

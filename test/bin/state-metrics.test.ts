@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { afterEach, expect, it, vi } from 'vitest';
-import { watchState } from '../../bin/state-metrics.ts';
+import { watchState } from '../../bin/serve.ts';
 
 afterEach(() => void vi.useRealTimers());
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CONSUMERS } from '../../bin/consumers.ts';
+import { CONSUMERS } from '../../bin/groups.ts';
 import { snapshotOldEnrichments, sweepToEnd } from '../../bin/retention.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { auditBilling } from '../../processors/billing/audit.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { presetNames } from '../../platform/provider-settings.ts';
+import { presetNames } from '../../platform/config/provider-settings.ts';
 import { databasePresets, parsePreset } from '../../processors/lookup/providers/mapping.ts';
 
 const page = readFileSync(new URL('../../docs/providers.md', import.meta.url), 'utf8');

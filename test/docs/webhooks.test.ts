@@ -11,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { deliveryErrorSchema } from '../../domain/webhooks/events.ts';
-import { systemClock } from '../../platform/clock.ts';
+import { systemClock } from '../../platform/clock/clock.ts';
 import { createSender, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
 import { reapProcess } from '../support/reaped.ts';
 

@@ -4,7 +4,7 @@ import { composed, isName, isText } from '../../domain/kernel/text.ts';
 import { trackersDecider } from '../../domain/trackers/trackers.ts';
 import { endpointsDecider } from '../../domain/webhooks/endpoints.ts';
 import type { PartnerRequest } from '../../http/contract/route.ts';
-import { hashPassword, isPassword } from '../../platform/passwords.ts';
+import { hashPassword, isPassword } from '../../platform/crypto/passwords.ts';
 import { type WebhookRouteDeps, webhookRoutes } from '../../write-api/webhooks/endpoints.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 import { given } from './deciding.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keyFileIn } from '../../platform/master-key-file.ts';
+import { keyFileIn } from '../../platform/crypto/master-key.ts';
 import { startDoorplate } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Service, startService } from '../support/service.ts';

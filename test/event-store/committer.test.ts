@@ -4,8 +4,8 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { createCommitter } from '../../event-store/postgres/committer.ts';
-import { nextTurn } from '../../platform/pause.ts';
+import { Committer } from '../../event-store/postgres/committer.ts';
+import { nextTurn } from '../../platform/clock/waiting.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { addressOf, startDatabaseProxy, throughProxy } from '../support/database-proxy.ts';
 import { until } from '../support/until.ts';
@@ -19,14 +19,14 @@ afterAll(() => database.drop());
 const anEvent = (id: string) => ({ id, type: 'test.Happened.v1', data: '{}', metadata: '{}' });
 
 const appending = (url: string, deadlineMs: number) => {
-  const committer = createCommitter({ url, deadlineMs, committed: () => undefined });
+  const committer = new Committer({ url, deadlineMs, committed: () => undefined });
   const append = (stream: string) => committer.append(stream, 'no_stream', [anEvent(randomUUID())]);
   return { append, close: () => committer.close() };
 };
 
 it('an append that PostgreSQL refuses fails alone, and costs those beside it few commits', async () => {
   let commits = 0;
-  const committer = createCommitter({
+  const committer = new Committer({
     url: database.url,
     deadlineMs: 4_000,
     committed: () => {

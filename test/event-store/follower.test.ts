@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
-import { createFollower } from '../../event-store/postgres/follower.ts';
+import { Follower } from '../../event-store/postgres/follower.ts';
 import { eventually } from '../support/eventually.ts';
 
 const EVENTS = 400;
@@ -31,7 +31,7 @@ const slowPool = (most: number) => {
 it('asks for fewer events after a read that timed out, logs it, and reaches the end without a gap', async () => {
   const pool = slowPool(40);
   const stalls: (Position | null)[] = [];
-  const follower = createFollower({
+  const follower = new Follower({
     url: 'postgresql://127.0.0.1:1/none',
     pool: pool as never,
     now: () => 0,
@@ -61,7 +61,7 @@ it('reads again at once only after a read that its size ended', async () => {
     pages.push(rows.map(({ position }) => position).join(' '));
     return { rows: rows.map((one) => ({ ...one, bytes: bytesOfLast })) };
   };
-  const follower = createFollower({
+  const follower = new Follower({
     url: 'postgresql://127.0.0.1:1/none',
     pool: { query } as never,
     now: () => 0,
@@ -72,7 +72,7 @@ it('reads again at once only after a read that its size ended', async () => {
   const batches = follower.follow({ after: null, batchSize: 3, signal: ending.signal });
   const commit = (position: number): void => {
     stored.push(row(position));
-    follower.committed(BigInt(position) as Position);
+    follower.committed();
   };
   await batches.next();
   await batches.next();

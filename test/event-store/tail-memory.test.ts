@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
-import { TailMemory } from '../../event-store/tail-memory.ts';
+import { TailMemory } from '../../event-store/tail.ts';
 
 const BATCHES = 4_000;
 

@@ -1,7 +1,7 @@
 import pino from 'pino';
 import { expect, it } from 'vitest';
 import type { Batch, FollowOptions, Position, RecordedEvent } from '../../event-store/port.ts';
-import { createTail, type TailOptions } from '../../event-store/tail.ts';
+import { Tail, type TailOptions } from '../../event-store/tail.ts';
 
 const at = (position: number): Position => BigInt(position) as Position;
 const recorded = (position: number, data: object = {}, expires_at?: string): RecordedEvent => ({
@@ -58,7 +58,7 @@ const memoryLog = () => {
 };
 
 const opened = (log: ReturnType<typeof memoryLog>, over: Partial<TailOptions> = {}) =>
-  createTail({
+  new Tail({
     store: log,
     now: () => Date.parse('2026-06-01T00:00:00.000Z'),
     log: pino({ level: 'silent' }),

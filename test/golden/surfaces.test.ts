@@ -1,6 +1,6 @@
 /** What users depend on: its document, the names of its metrics, the command's help. */
 import { expect, it, onTestFinished } from 'vitest';
-import { documentedRoutes } from '../../bin/api-routes.ts';
+import { documentedRoutes } from '../../bin/api.ts';
 import { allCommands, commandLine } from '../../cli/main.ts';
 import { openApiDocument } from '../../http/docs/openapi.ts';
 import { testDatabase } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { documentedRoutes } from '../../bin/api-routes.ts';
+import { documentedRoutes } from '../../bin/api.ts';
 import { docsRoutes } from '../../http/docs/docs-page.ts';
 import { openApiDocument, openApiRoute } from '../../http/docs/openapi.ts';
 import { describeInBrowser, startBrowser } from '../support/browser.ts';

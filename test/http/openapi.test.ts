@@ -1,6 +1,6 @@
 import { validate } from '@readme/openapi-parser';
 import { describe, expect, it } from 'vitest';
-import { documentedRoutes } from '../../bin/api-routes.ts';
+import { documentedRoutes } from '../../bin/api.ts';
 import { errorBody } from '../../http/contract/responses.ts';
 import { openApiDocument, openApiRoute } from '../../http/docs/openapi.ts';
 import { aRoute, aServer } from './shell.ts';

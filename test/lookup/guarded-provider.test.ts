@@ -1,6 +1,6 @@
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createRateLimiter } from '../../platform/rate-limit.ts';
+import { createRateLimiter } from '../../platform/limits/rate-limit.ts';
 import {
   createBreaker,
   type Guard,

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { loadConfig } from '../../platform/config.ts';
-import { PROVIDERS_FOLDER, presetNames } from '../../platform/provider-settings.ts';
+import { loadConfig } from '../../platform/config/config.ts';
+import { PROVIDERS_FOLDER, presetNames } from '../../platform/config/provider-settings.ts';
 import { buildChain } from '../../processors/lookup/providers/chain.ts';
 import { type ApiProviderOptions, createApiProvider } from '../../processors/lookup/providers/http.ts';
 import { parsePreset, readPreset } from '../../processors/lookup/providers/mapping.ts';

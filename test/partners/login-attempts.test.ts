@@ -2,7 +2,7 @@ import { argon2Sync, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { userIdOf } from '../../commands/partners/manage-user.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
-import { createRateLimiter } from '../../platform/rate-limit.ts';
+import { createRateLimiter } from '../../platform/limits/rate-limit.ts';
 import {
   createDashboardLogins,
   createLogins,

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
-import { coalesceNext } from '../../platform/coalesce-next.ts';
+import { coalesceNext } from '../../platform/limits/coalesce.ts';
 
 /** A store whose answers the test gives one by one. */
 const aStore = () => {

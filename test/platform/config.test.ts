@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, test } from 'vitest';
-import { type ConfigError, loadConfig } from '../../platform/config.ts';
+import { type ConfigError, loadConfig } from '../../platform/config/config.ts';
 
 const linesOf = (env: NodeJS.ProcessEnv): readonly string[] => {
   try {
@@ -125,15 +125,18 @@ describe('the configuration', () => {
       /^IPINFO_URL is not a URL with {ip}/,
     ],
     [
-      { ENRICHMENT_PROVIDERS: 'ipinfo', IPINFO_REQUEST_PER_DAY: '9' },
-      /^IPINFO_REQUEST_PER_DAY is no setting of ipinfo, .* and IPINFO_REQUESTS_PER_DAY$/,
-    ],
-    [
       { ENRICHMENT_PROVIDERS: 'ipinfo', IPINFO_REQUESTS_PER_DAY: '0' },
       /^IPINFO_REQUESTS_PER_DAY is not a whole number/,
     ],
   ])('refuses the providers of %j', (env, line) => {
     expect(linesOf(env)).toEqual([expect.stringMatching(line)]);
+  });
+
+  it('names the variables that an earlier version read', () => {
+    expect(loadConfig({ MAX_CONNECTIONS_PER_ADDRESS: '500', HOME: '/root' }).gone).toEqual([
+      'MAX_CONNECTIONS_PER_ADDRESS',
+    ]);
+    expect(loadConfig({ MAX_CONNECTIONS_PER_ADDRESS: '' }).gone).toEqual([]);
   });
 
   it('lists the settings for tests alone', () => {

@@ -2,8 +2,8 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openDataFolder, refuseOtherWriters } from '../../platform/data-folder.ts';
-import { ensureKeyFile } from '../../platform/master-key-file.ts';
+import { openDataFolder, refuseOtherWriters } from '../../platform/config/data-folder.ts';
+import { ensureKeyFile } from '../../platform/crypto/master-key.ts';
 
 const isRoot = process.getuid?.() === 0;
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
-import { DumpError, dumpTo, loadFrom } from '../../platform/dump.ts';
+import { DumpError, dumpTo, loadFrom } from '../../platform/postgres/dump.ts';
 import { emptyDatabase, testDatabase } from '../support/database.ts';
 
 it('refuses a dump whose manifest names other tables, because names become SQL', async () => {

@@ -16,8 +16,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
-import { firstClosedFolder } from '../../platform/embedded/reach.ts';
-import { findSystemUser } from '../../platform/embedded/system-user.ts';
+import { findSystemUser, firstClosedFolder } from '../../platform/embedded/location.ts';
 import { type HelperOptions, startHelper } from '../support/processes.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
@@ -190,7 +189,7 @@ function closedFolder(name: string): string {
 
 /** The supervisor, and the packages that it imports, directly or not. */
 function copyWhatItNeeds(clone: string): void {
-  for (const part of ['platform/embedded', 'platform/data-folder.ts', 'test/support', 'package.json']) {
+  for (const part of ['platform', 'test/support', 'package.json']) {
     cpSync(join(CHECKOUT, part), join(clone, part), { recursive: true });
   }
   copyPackage('pg', clone);

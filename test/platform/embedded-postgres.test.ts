@@ -8,8 +8,7 @@ import {
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres,
 } from '../../platform/embedded/embedded-postgres.ts';
-import { EmbeddedPostgresError } from '../../platform/embedded/error.ts';
-import { identify } from '../../platform/embedded/processes.ts';
+import { EmbeddedPostgresError, identify } from '../../platform/embedded/processes.ts';
 import { startHelper } from '../support/processes.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 

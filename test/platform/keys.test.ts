@@ -4,9 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bindKeys, keyedDigest, resealKeys, serviceKey } from '../../platform/keyring.ts';
-import { loadMasterKey, type MasterKey, masterKeyFrom } from '../../platform/master-key.ts';
-import { beginKeyChange, endKeyChange, keyFileIn } from '../../platform/master-key-file.ts';
+import { bindKeys, keyedDigest, resealKeys, serviceKey } from '../../platform/crypto/keyring.ts';
+import {
+  beginKeyChange,
+  endKeyChange,
+  keyFileIn,
+  loadMasterKey,
+  type MasterKey,
+  masterKeyFrom,
+} from '../../platform/crypto/master-key.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 
 let database: TestDatabase;

@@ -1,6 +1,6 @@
 import pino from 'pino';
 import { afterEach, expect, it, vi } from 'vitest';
-import { LeaseGroup, type RunGroup } from '../../platform/lease-group.ts';
+import { LeaseGroup, type RunGroup } from '../../platform/leases/leases.ts';
 
 afterEach(() => vi.useRealTimers());
 

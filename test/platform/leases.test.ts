@@ -3,8 +3,8 @@ import { createInterface } from 'node:readline';
 import pg from 'pg';
 import pino from 'pino';
 import { it as base, describe, expect } from 'vitest';
-import { systemClock } from '../../platform/clock.ts';
-import { enterLeases } from '../../platform/leases.ts';
+import { systemClock } from '../../platform/clock/clock.ts';
+import { enterLeases } from '../../platform/leases/leases.ts';
 import { testDatabase } from '../support/database.ts';
 import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { until } from '../support/until.ts';
@@ -154,21 +154,6 @@ describe.concurrent('groups', () => {
     expect(leads).toBe(false);
     await command.stop();
   });
-});
-
-it.concurrent('a process whose session is cut keeps its lease against other processes', async ({
-  stage: { pool, startHolder },
-}) => {
-  const first = startHolder('d');
-  await until('the first leads', () => first.led.has('d'));
-  const { rows } = await pool.query('select process_id from work.process');
-  await pool.query('select pg_terminate_backend(pid) from pg_stat_activity where application_name like $1', [
-    `doorplate heartbeat ${rows[0].process_id}`,
-  ]);
-  const beats = async () => Number((await pool.query('select beats from work.process')).rows[0]?.beats ?? 0);
-  const before = await beats();
-  await until('it beats again', async () => (await beats()) > before + 1);
-  expect(first.led.get('d')).toBe('1');
 });
 
 it.concurrent('a group is not ended when the database takes most of a second to answer a heartbeat', async ({

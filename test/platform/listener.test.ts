@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import { createListener } from '../../platform/listener.ts';
+import { Listener } from '../../platform/postgres/notifications.ts';
 import { testDatabase } from '../support/database.ts';
 import { freezeSessions } from '../support/frozen-sessions.ts';
 import { until } from '../support/until.ts';
@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 it('an unknown notification ends neither the process nor the listener', async () => {
   const { url, drop } = await testDatabase();
   const notifications: unknown[] = [];
-  const listener = createListener({
+  const listener = new Listener({
     url,
     name: 'a test',
     channels: ['talk'],
@@ -31,7 +31,7 @@ it('an unknown notification ends neither the process nor the listener', async ()
 it('the listener reconnects when its quiet connection no longer answers', async () => {
   const { url, drop } = await testDatabase();
   const notifications: string[] = [];
-  const listener = createListener({
+  const listener = new Listener({
     url,
     name: 'a frozen session',
     channels: ['talk'],
@@ -64,7 +64,7 @@ it('the listener reconnects when a server accepts the connection and never answe
   await once(silent, 'listening');
   const { port } = silent.address() as AddressInfo;
   const url = `postgres://doorplate@127.0.0.1:${port}/doorplate`;
-  const listener = createListener({
+  const listener = new Listener({
     url,
     name: 'a test',
     channels: ['talk'],

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createLiveness } from '../../platform/liveness.ts';
+import { createLiveness } from '../../platform/leases/process-registry.ts';
 
 const other = (beats: number, connected = true) => [{ process_id: 'other', beats: String(beats), connected }];
 

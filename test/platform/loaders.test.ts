@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { describe, expect, it } from 'vitest';
-import { rowLoader, shortCache } from '../../platform/loaders.ts';
+import { rowLoader, shortCache } from '../../platform/limits/loaders.ts';
 import { createLogins } from '../../processors/partners/logins.ts';
 import { createCertificateNames, createDomainDirectory } from '../../queries/domains/directory.ts';
 import { createAuthenticate } from '../../queries/partners/partners.ts';

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import pg from 'pg';
 import pino from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../platform/clock.ts';
-import { enterLeases } from '../../platform/leases.ts';
-import { MigrationError, migrate } from '../../platform/migrate.ts';
-import { RELEASE } from '../../platform/release.ts';
+import { systemClock } from '../../platform/clock/clock.ts';
+import { enterLeases } from '../../platform/leases/leases.ts';
+import { MigrationError, migrate } from '../../platform/postgres/migrate.ts';
+import { RELEASE } from '../../platform/postgres/upgrade-path.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
 

@@ -3,9 +3,9 @@ import pino from 'pino';
 import { sql } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
-import { inDurable } from '../../platform/durably.ts';
-import { openPool, withSettings } from '../../platform/open-pool.ts';
-import { createSlonik, POOL_SIZE } from '../../platform/slonik.ts';
+import { openPool, withSettings } from '../../platform/postgres/pool.ts';
+import { createSlonik, POOL_SIZE } from '../../platform/postgres/slonik.ts';
+import { withSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import { eventually } from '../support/eventually.ts';
 import { freezeSessions } from '../support/frozen-sessions.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -93,7 +93,7 @@ it.each(['in', 'between'])(
   'survives the loss of a connection %s the statements of a transaction',
   async (when) => {
     const pool = openPool(stack.url, pino({ level: 'silent' }), { max: 1 });
-    const lost = inDurable(pool, async (client) => {
+    const lost = withSynchronousCommit(pool, async (client) => {
       const { rows } = await client.query('select pg_backend_pid() as pid');
       const statement = when === 'in' ? client.query('select pg_sleep(60)') : null;
       void statement?.catch(() => undefined);

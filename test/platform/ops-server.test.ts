@@ -1,8 +1,12 @@
 import { get, type IncomingMessage } from 'node:http';
-import { connect } from 'node:net';
 import { Counter, Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type OpsServer, type Readiness, sendJson, startOpsServer } from '../../platform/ops-server.ts';
+import {
+  type OpsServer,
+  type Readiness,
+  sendJson,
+  startOpsServer,
+} from '../../platform/telemetry/ops-server.ts';
 
 describe('the operations listener', () => {
   const registry = new Registry();
@@ -60,36 +64,6 @@ describe('the operations listener', () => {
     answer.resume();
     expect(answer.statusCode).toBe(status);
     expect(answer.headers['x-content-type-options']).toBe('nosniff');
-  });
-
-  it('refuses a long path without parsing it, which takes quadratic time for a name', async () => {
-    const parsed = vi.spyOn(URL, 'parse');
-    const path = `//${'%E4%B8%80'.repeat(1_700)}`;
-    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      get({ host: '127.0.0.1', port: server.port, path }, resolve).on('error', reject);
-    });
-    answer.resume();
-    const long = parsed.mock.calls.filter(([text]) => String(text).length > 1_024);
-    parsed.mockRestore();
-    expect(answer.statusCode).toBe(414);
-    expect(long).toEqual([]);
-  });
-
-  it.each([
-    ['that is no HTTP', 'hello\r\n\r\n', 400],
-    ['without a Host', 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n', 403],
-    ['without a Host in HTTP/1.0', 'GET /livez HTTP/1.0\r\n\r\n', 200],
-    [
-      'with an expectation',
-      'GET /livez HTTP/1.1\r\nHost: localhost\r\nExpect: much\r\nConnection: close\r\n\r\n',
-      200,
-    ],
-  ])('answers a request %s with nosniff', async (_what, bytes, status) => {
-    const socket = connect(server.port, '127.0.0.1').setEncoding('utf8');
-    socket.write(bytes);
-    const text = (await socket.toArray()).join('');
-    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(text).toMatch(/^x-content-type-options: nosniff\r$/im);
   });
 
   it('answers the liveness check', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { weaknessOf } from '../../platform/password-strength.ts';
+import { weaknessOf } from '../../platform/crypto/password-strength.ts';
 
 test.each([
   ['qwerty123456', 'common'],

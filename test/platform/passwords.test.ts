@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hashPassword, isPassword, newPassword } from '../../platform/passwords.ts';
+import { hashPassword, isPassword, newPassword } from '../../platform/crypto/passwords.ts';
 
 /** The hash of the password `x` with a salt of zeros by another implementation (@node-rs/argon2 2.2.1). */
 const OTHERS =

@@ -1,6 +1,6 @@
 import pino from 'pino';
 import { afterEach, expect, it, vi } from 'vitest';
-import { periodically } from '../../platform/periodically.ts';
+import { periodically } from '../../platform/clock/periodically.ts';
 import { until } from '../support/until.ts';
 
 const log = pino({ level: 'silent' });

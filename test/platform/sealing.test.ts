@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { sealerFrom } from '../../platform/sealing.ts';
+import { sealerFrom } from '../../platform/crypto/master-key.ts';
 
 describe('a sealed text', () => {
   const sealer = sealerFrom(randomBytes(32));

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createSemaphore, WorkRefused } from '../../platform/semaphore.ts';
+import { createSemaphore, WorkRefused } from '../../platform/limits/semaphore.ts';
 
 it('runs work up to its limit, queues a bounded number in order and refuses more', async () => {
   const run = createSemaphore({ limit: 2, maxWaiting: 2 }).enter;

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { expect, it, vi } from 'vitest';
-import { nextTurn } from '../../platform/pause.ts';
-import { createShutdown } from '../../platform/shutdown.ts';
+import { nextTurn } from '../../platform/clock/waiting.ts';
+import { createShutdown } from '../../platform/telemetry/shutdown.ts';
 
 function process_(limitMs = 10_000) {
   const signals = new EventEmitter();

@@ -1,6 +1,6 @@
 import type { DatabasePool, sql } from 'slonik';
 import { expect, it } from 'vitest';
-import { POOL_SIZE, queueQueries } from '../../platform/slonik.ts';
+import { POOL_SIZE, queueQueries } from '../../platform/postgres/slonik.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

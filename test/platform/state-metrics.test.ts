@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, it, vi } from 'vitest';
-import { createStateMetrics, type StateOfThings } from '../../platform/state-metrics.ts';
+import { createStateMetrics, type StateOfThings } from '../../platform/telemetry/state-metrics.ts';
 
 const SCRAPE = 15_000;
 const calm: StateOfThings = {

@@ -1,5 +1,5 @@
 import { afterAll, expect, it, vi } from 'vitest';
-import { startTelemetry } from '../../platform/telemetry.ts';
+import { startTelemetry } from '../../platform/telemetry/telemetry.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const VALID = `00-${TRACE}-b7ad6b7169203331-01`;

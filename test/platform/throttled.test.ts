@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { throttled } from '../../platform/throttled.ts';
+import { throttled } from '../../platform/clock/waiting.ts';
 import { mostBetweenTurns } from '../support/between-turns.ts';
 
 async function* upTo(count: number): AsyncGenerator<number> {

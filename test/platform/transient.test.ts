@@ -11,7 +11,7 @@ import {
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import { BackendTimeout } from '../../http/errors/failures.ts';
-import { isTransient } from '../../platform/transient.ts';
+import { isTransient } from '../../platform/postgres/unavailable.ts';
 
 const withCode = (code: string, more: object = {}): Error =>
   Object.assign(new Error('an error'), { code, ...more });

@@ -3,7 +3,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { createServer as createTcpServer } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addressOf } from '../../platform/unreachable.ts';
+import { addressOf } from '../../platform/postgres/unavailable.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';

@@ -8,7 +8,7 @@ import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { intakeEvents } from '../../domain/lookup/events.ts';
 import { intakeDecider, intakeStream, snapshotIntake } from '../../domain/lookup/intake.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
-import { type AheadMark, watchAhead } from '../../platform/ahead.ts';
+import { type FutureTimeMark, reportFutureTimes } from '../../platform/clock/clock.ts';
 import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { resubmitOrphaned, truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
@@ -21,13 +21,13 @@ import { until } from '../support/until.ts';
 
 let stack: TestStack;
 let running: { stop(): Promise<void> }[];
-let reported: AheadMark[];
+let reported: FutureTimeMark[];
 let endWatch: () => void;
 beforeEach(async () => {
   stack = await startTestStack();
   running = [];
   reported = [];
-  endWatch = watchAhead(stack.log, (mark) => reported.push(mark));
+  endWatch = reportFutureTimes(stack.log, (mark) => reported.push(mark));
 });
 afterEach(async () => {
   endWatch();

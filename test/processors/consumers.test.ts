@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
-import { CHECKPOINTS_CHANNEL } from '../../platform/channels.ts';
-import { createListener } from '../../platform/listener.ts';
+import { CHECKPOINTS_CHANNEL, Listener } from '../../platform/postgres/notifications.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -18,7 +17,7 @@ const progress = () => createConsumerProgress(stack.pool, { projections: ['a'], 
 it('waits for consumers by asking their processes to save their checkpoints', async () => {
   const notified = Promise.withResolvers<void>();
   const listening = Promise.withResolvers<void>();
-  const listener = createListener({
+  const listener = new Listener({
     url: stack.url,
     name: 'test checkpoints',
     channels: [CHECKPOINTS_CHANNEL],

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
-import { createDayKeys } from '../../platform/day-keys.ts';
-import { openPool } from '../../platform/open-pool.ts';
+import { createDayKeys } from '../../platform/crypto/keyring.ts';
+import { openPool } from '../../platform/postgres/pool.ts';
 import { deleteExpiredStreams } from '../../processors/sessions/expire-sessions.ts';
 import { BEGUN, EXPIRED, type Expiry, openExpiry } from '../support/expiring.ts';
 

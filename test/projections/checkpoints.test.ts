@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
-import { notify } from '../../platform/channels.ts';
+import { notify } from '../../platform/postgres/notifications.ts';
 import { commitSteps, loadCheckpoints, type Step, savePassed } from '../../projections/checkpoints.ts';
 import { PROJECTED_CHANNEL } from '../../projections/progress.ts';
 import type { Projection } from '../../projections/projection.ts';

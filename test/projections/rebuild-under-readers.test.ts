@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { pause } from '../../platform/pause.ts';
+import { pause } from '../../platform/clock/waiting.ts';
 import { allProjections } from '../../projections/all.ts';
 import { partners } from '../../projections/partners/keys.ts';
 import { rebuild, switchOver } from '../../projections/rebuild.ts';

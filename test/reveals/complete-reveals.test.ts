@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
-import { openPool } from '../../platform/open-pool.ts';
+import { openPool } from '../../platform/postgres/pool.ts';
 import {
   type CompleteRevealsDeps,
   completeReveals,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createLocalLimiter, createRateLimiter, type RateLimiter } from '../../platform/rate-limit.ts';
+import { createLocalLimiter, createRateLimiter, type RateLimiter } from '../../platform/limits/rate-limit.ts';
 import { type CaptureRates, createCaptureRates } from '../../write-api/sessions/collect.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';

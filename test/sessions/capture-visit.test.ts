@@ -15,8 +15,8 @@ import {
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
-import { createDayKeys, type DayKeys } from '../../platform/day-keys.ts';
-import { masterKeyFrom } from '../../platform/master-key.ts';
+import { createDayKeys, type DayKeys } from '../../platform/crypto/keyring.ts';
+import { masterKeyFrom } from '../../platform/crypto/master-key.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { expect, it } from 'vitest';
-import type { DayKeys } from '../../platform/day-keys.ts';
-import { createSemaphore } from '../../platform/semaphore.ts';
+import type { DayKeys } from '../../platform/crypto/keyring.ts';
+import { createSemaphore } from '../../platform/limits/semaphore.ts';
 import { createClues } from '../../read-api/signals/clues.ts';
 import { manualClock } from '../support/manual-clock.ts';
 

@@ -4,7 +4,7 @@ import { signalsIntake } from '../../bin/modules/signals.ts';
 import { DAY, HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { type EventStore, OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
 import { companySignals } from '../../http/contract/schemas/company-signals.ts';
-import { type OpsServer, startOpsServer } from '../../platform/ops-server.ts';
+import { type OpsServer, startOpsServer } from '../../platform/telemetry/ops-server.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyStore } from '../support/faulty-store.ts';

@@ -5,9 +5,8 @@ import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
 import { type SignalEvent, visitorText } from '../../domain/signals/events.ts';
 import { readSignals } from '../../domain/signals/observation.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
-import { createDayKeys, type DayKeys } from '../../platform/day-keys.ts';
-import { keyedDigest } from '../../platform/keyring.ts';
-import { masterKeyFrom } from '../../platform/master-key.ts';
+import { createDayKeys, type DayKeys, keyedDigest } from '../../platform/crypto/keyring.ts';
+import { masterKeyFrom } from '../../platform/crypto/master-key.ts';
 import { type SentSignal, signal } from '../support/signals.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 

@@ -1,7 +1,7 @@
 /** Database users who can read only the views of `analytics`. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type Granted, grantAnalyst } from '../../analytics/analysts.ts';
+import { type Granted, grantAnalyst } from '../../cli/analytics/analysts.ts';
 
 export interface Analyst {
   readonly granted: Granted;

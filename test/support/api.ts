@@ -12,11 +12,11 @@ import { createKey, createPartner, newApiKey } from '../../commands/partners/man
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import { DEFAULT_LIMITS } from '../../domain/partners/partner.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { loadConfig } from '../../platform/config.ts';
-import { enterLeases } from '../../platform/leases.ts';
-import { createLogger } from '../../platform/log.ts';
-import { createMetrics } from '../../platform/metrics.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { loadConfig } from '../../platform/config/config.ts';
+import { enterLeases } from '../../platform/leases/leases.ts';
+import { createLogger } from '../../platform/telemetry/log.ts';
+import { createMetrics } from '../../platform/telemetry/metrics.ts';
 import type { Provider } from '../../processors/lookup/providers/provider.ts';
 import { allProjections } from '../../projections/all.ts';
 import { type TestDatabase, testDatabase } from './database.ts';

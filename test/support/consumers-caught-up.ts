@@ -1,4 +1,4 @@
-import { CONSUMERS } from '../../bin/consumers.ts';
+import { CONSUMERS } from '../../bin/groups.ts';
 import { createConsumerProgress } from '../../processors/consumers.ts';
 import type { TestApi } from './api.ts';
 import { until } from './until.ts';

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { createUser } from '../../commands/partners/manage-user.ts';
-import { hashPassword } from '../../platform/passwords.ts';
+import { hashPassword } from '../../platform/crypto/passwords.ts';
 import { createLogins, passwordOf, setPassword } from '../../processors/partners/logins.ts';
 import type { TestApi } from './api.ts';
 

@@ -5,8 +5,8 @@ import { toNewEvents } from '../../commands/handle.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { createListener } from '../../platform/listener.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { Listener } from '../../platform/postgres/notifications.ts';
 import type { Target } from '../../processors/webhooks/delivery/attempt.ts';
 import { type DeliverOptions, startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
 import type { SendResult } from '../../processors/webhooks/delivery/sender.ts';
@@ -132,7 +132,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
         ...over,
       });
       running.add(worker);
-      const listener = createListener({
+      const listener = new Listener({
         url: stack.url,
         name: 'test deliveries',
         channels: [DELIVERIES_CHANNEL],

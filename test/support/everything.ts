@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { expect } from 'vitest';
-import { CONSUMERS } from '../../bin/consumers.ts';
+import { CONSUMERS } from '../../bin/groups.ts';
 import { revokeKey } from '../../commands/partners/manage-partner.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import { auditBilling } from '../../processors/billing/audit.ts';

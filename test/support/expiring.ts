@@ -5,8 +5,8 @@ import { type Capture, createCaptureVisit } from '../../commands/sessions/captur
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { expiredStream } from '../../domain/sessions/events.ts';
 import type { Position } from '../../event-store/port.ts';
-import { createDayKeys } from '../../platform/day-keys.ts';
-import { masterKeyFrom } from '../../platform/master-key.ts';
+import { createDayKeys } from '../../platform/crypto/keyring.ts';
+import { masterKeyFrom } from '../../platform/crypto/master-key.ts';
 import { type SweepOptions, sweep } from '../../processors/expiry.ts';
 import { expiringReveals } from '../../processors/reveals/expiring-reveals.ts';
 import { expiringSessions } from '../../processors/sessions/expire-sessions.ts';

@@ -1,5 +1,5 @@
 /** Runs projections and processors as a process does, under its own leases. */
-import { enterLeases, type Leases, type LeasesOptions } from '../../platform/leases.ts';
+import { enterLeases, type Leases, type LeasesOptions } from '../../platform/leases/leases.ts';
 import {
   createProcessorCheckpoints,
   type FollowingProcessor,

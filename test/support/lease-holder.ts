@@ -3,8 +3,8 @@
  * lines. Arguments: the database's URL, the groups' names separated by commas.
  */
 import pino from 'pino';
-import { systemClock } from '../../platform/clock.ts';
-import { enterLeases } from '../../platform/leases.ts';
+import { systemClock } from '../../platform/clock/clock.ts';
+import { enterLeases } from '../../platform/leases/leases.ts';
 
 const [url = '', names = ''] = process.argv.slice(2);
 const print = (line: object) => process.stdout.write(`${JSON.stringify(line)}\n`);

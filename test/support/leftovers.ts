@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { isAlive, type ProcessIdentity } from '../../platform/embedded/processes.ts';
-import { createLogger } from '../../platform/log.ts';
+import { createLogger } from '../../platform/telemetry/log.ts';
 import { TEMPORARY_FOLDERS } from './temporary-folder.ts';
 
 /** The prefix of the folders of the runs' own PostgreSQL. */

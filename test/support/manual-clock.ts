@@ -1,4 +1,4 @@
-import type { Clock } from '../../platform/clock.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
 
 /** A clock that moves only when the test moves it. Times in milliseconds. */
 export interface ManualClock extends Clock {

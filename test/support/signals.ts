@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { signalsIntake } from '../../bin/modules/signals.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
-import { createMetrics } from '../../platform/metrics.ts';
-import { startOpsServer } from '../../platform/ops-server.ts';
+import { createMetrics } from '../../platform/telemetry/metrics.ts';
+import { startOpsServer } from '../../platform/telemetry/ops-server.ts';
 import type { TestApi } from './api.ts';
 
 /** An entry of `POST /signals`. */

@@ -3,7 +3,7 @@ import pino from 'pino';
 import type { CommandContext } from '../../commands/handle.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
-import { createTail, type Tail } from '../../event-store/tail.ts';
+import { Tail } from '../../event-store/tail.ts';
 import { createProgress, type Progress } from '../../projections/progress.ts';
 import type { Projection } from '../../projections/projection.ts';
 import { type TestDatabase, testDatabase } from './database.ts';
@@ -43,7 +43,7 @@ export const startTestStack = async (database?: TestDatabase): Promise<TestStack
   const store = createPostgresEventStore({ url, now });
   const progress = createProgress({ url, pool });
   const log = pino({ level: 'silent' });
-  const tail = createTail({ store, now, log });
+  const tail = new Tail({ store, now, log });
   const running: { stop(): Promise<void> }[] = [];
   const sessions: pg.Client[] = [];
   return {

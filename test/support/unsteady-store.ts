@@ -1,7 +1,6 @@
 /**
  * An event store in memory that answers late, wrongly or not at all, by the test's random numbers. For fake timers.
  */
-import { serialiseAppend } from '../../event-store/append-check.ts';
 import {
   type Appended,
   type EventStore,
@@ -12,6 +11,7 @@ import {
   type RecordedEvent,
   StoreBusy,
   StoreUnavailable,
+  serialiseAppend,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
 

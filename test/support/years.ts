@@ -10,7 +10,7 @@ import {
 } from '../../bin/retention.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
-import { sweepRates } from '../../platform/rate-limit.ts';
+import { sweepRates } from '../../platform/limits/rate-limit.ts';
 import { sweepClaims } from '../../processors/claims.ts';
 import { forgetProviderDays } from '../../processors/lookup/providers/provider-counts.ts';
 import { truncateIntakes } from '../../processors/lookup/settle-reservations.ts';

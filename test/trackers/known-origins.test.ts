@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPool } from '../../platform/open-pool.ts';
+import { openPool } from '../../platform/postgres/pool.ts';
 import { createTrackerDirectory } from '../../queries/trackers/directory.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { planOf, rowsRead } from '../support/rows-read.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { migrate } from '../../platform/migrate.ts';
+import { migrate } from '../../platform/postgres/migrate.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import {
   answersOf,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { baselined, migrationNames, statementsOutside } from '../../platform/migration-files.ts';
+import { baselined, migrationNames, statementsOutside } from '../../platform/postgres/upgrade-path.ts';
 import { emptyDatabase, type TestDatabase } from '../support/database.ts';
 import { startSurroundings } from '../support/everything.ts';
 import { loadDatabase, readRecorded } from './recorded.ts';

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { gunzipSync } from 'node:zlib';
 import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
-import { migrate } from '../../platform/migrate.ts';
+import { migrate } from '../../platform/postgres/migrate.ts';
 import type { answersOf, Everything, Surroundings } from '../support/everything.ts';
 
 /** In the middle of a day. The clock does not move while a release is recorded. */

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import { migrate } from '../../platform/migrate.ts';
+import { migrate } from '../../platform/postgres/migrate.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { startSurroundings } from '../support/everything.ts';
 import { loadDatabase, readRecorded } from './recorded.ts';

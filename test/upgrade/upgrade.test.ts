@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { eventCatalogue } from '../../domain/event-catalogue.ts';
 import { DAY, MINUTE, utcDay } from '../../domain/kernel/time.ts';
-import { migrate } from '../../platform/migrate.ts';
+import { migrate } from '../../platform/postgres/migrate.ts';
 import { type ManualClock, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { browse, logIn } from '../support/dashboard.ts';
 import { emptyDatabase, type TestDatabase } from '../support/database.ts';

@@ -5,7 +5,7 @@ import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
-import { openPool } from '../../platform/open-pool.ts';
+import { openPool } from '../../platform/postgres/pool.ts';
 import {
   type DeliveryClaim,
   DeliveryClaims,

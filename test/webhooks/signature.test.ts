@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, test } from 'vitest';
-import { systemClock } from '../../platform/clock.ts';
+import { systemClock } from '../../platform/clock/clock.ts';
 import { parseRetryAfter, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
 
 const whsec = (secret: Buffer) => `whsec_${secret.toString('base64')}`;

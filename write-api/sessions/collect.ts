@@ -4,8 +4,8 @@ import { OutcomeUnknown, WrongExpectedRevision } from '../../event-store/port.ts
 import type { ApiRequest, PublicRoute, Reply } from '../../http/contract/route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
 import { TrackingUnavailable } from '../../http/errors/failures.ts';
-import type { Config } from '../../platform/config.ts';
-import type { RateLimiter, Verdict } from '../../platform/rate-limit.ts';
+import type { Config } from '../../platform/config/config.ts';
+import type { RateLimiter, Verdict } from '../../platform/limits/rate-limit.ts';
 import { captureVisitOperation } from '../../read-api/sessions/schemas.ts';
 import {
   type CaptureBody,

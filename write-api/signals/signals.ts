@@ -5,8 +5,8 @@ import type { Observed } from '../../commands/signals/observe-signals.ts';
 import { type Observation, readSignals } from '../../domain/signals/observation.ts';
 import type { Position } from '../../event-store/port.ts';
 import { failureCode } from '../../http/errors/failures.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { type OpsHandler, sendJson } from '../../platform/ops-server.ts';
+import type { Clock } from '../../platform/clock/clock.ts';
+import { type OpsHandler, sendJson } from '../../platform/telemetry/ops-server.ts';
 
 export interface SignalsDeps {
   readonly clock: Clock;

@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { combineAnswers, type ProviderAnswer, type ProviderRecord } from '../../../domain/lookup/answers.ts';
 import type { SavedResult } from '../../../domain/lookup/result.ts';
-import { type Config, ConfigError } from '../../../platform/config.ts';
-import type { Logger } from '../../../platform/log.ts';
-import type { ProviderSettings } from '../../../platform/provider-settings.ts';
+import { type Config, ConfigError } from '../../../platform/config/config.ts';
+import type { ProviderSettings } from '../../../platform/config/provider-settings.ts';
+import type { Logger } from '../../../platform/telemetry/log.ts';
 import { createDatabaseProvider } from './database.ts';
 import { createDirectoryProvider } from './directory.ts';
 import { type Guard, guardProvider } from './guarded-provider.ts';
@@ -12,7 +12,7 @@ import { readPreset } from './mapping.ts';
 import { NotAsked, type Provider, UNKNOWN } from './provider.ts';
 
 /** A few well-known public ranges, so that the first lookup of a new installation finds a company. */
-const SAMPLE = fileURLToPath(new URL('../../../data/directory.sample.jsonl', import.meta.url));
+const SAMPLE = fileURLToPath(new URL('./data/directory.sample.jsonl', import.meta.url));
 const OVERHEAD_MS = 2_000;
 
 export interface Chain {

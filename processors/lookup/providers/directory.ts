@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js';
 import type { Logger } from 'pino';
 import { parseAddress } from '../../../domain/kernel/address.ts';
 import type { ProviderRecord } from '../../../domain/lookup/answers.ts';
-import { nextTurn } from '../../../platform/pause.ts';
+import { nextTurn } from '../../../platform/clock/waiting.ts';
 import { fieldNames, openMmdb, openReloadingFile } from './data-file.ts';
 import { type Provider, parseProviderRecord } from './provider.ts';
 

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import { pause } from '../../../platform/pause.ts';
-import type { ProviderLimits } from '../../../platform/provider-settings.ts';
-import type { Verdict } from '../../../platform/rate-limit.ts';
-import { createSemaphore } from '../../../platform/semaphore.ts';
+import { pause } from '../../../platform/clock/waiting.ts';
+import type { ProviderLimits } from '../../../platform/config/provider-settings.ts';
+import type { Verdict } from '../../../platform/limits/rate-limit.ts';
+import { createSemaphore } from '../../../platform/limits/semaphore.ts';
 import { NotAsked, type Provider, Unavailable } from './provider.ts';
 
 /**

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { companySchema, networkSchema } from '../../../domain/lookup/result.ts';
-import { PROVIDERS_FOLDER } from '../../../platform/provider-settings.ts';
+import { PROVIDERS_FOLDER } from '../../../platform/config/provider-settings.ts';
 
 const pointer = z.string().regex(/^(\/([^~/]|~[01])*)*$/, 'is not a JSON Pointer');
 const fields = [

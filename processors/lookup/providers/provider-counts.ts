@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { DAY, utcDay } from '../../../domain/kernel/time.ts';
-import type { Clock } from '../../../platform/clock.ts';
-import { DURABLY } from '../../../platform/durably.ts';
-import type { ProviderOutcome } from '../../../platform/provider-metrics.ts';
+import type { Clock } from '../../../platform/clock/clock.ts';
+import { SYNCHRONOUS_COMMIT } from '../../../platform/postgres/transactions.ts';
+import type { ProviderOutcome } from '../../../platform/telemetry/metrics.ts';
 
 export interface ProviderCounts {
   /** Counts a question to a provider. `ms`: duration of the call. */
@@ -104,7 +104,7 @@ export const takeFromBudget = async (
   const { rowCount } = await pool.query({
     name: 'take_from_budget',
     text: `insert into work.provider_day as d (provider, day, budget_used)
-           select $1, $2::date, 1 from ${DURABLY}
+           select $1, $2::date, 1 from ${SYNCHRONOUS_COMMIT}
            on conflict (provider, day) do update set budget_used = d.budget_used + 1 where d.budget_used < $3`,
     values: [provider, day, requestsPerDay],
   });

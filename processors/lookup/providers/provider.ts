@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parsePublicAddress } from '../../../domain/kernel/address.ts';
 import type { ProviderAnswer, ProviderRecord } from '../../../domain/lookup/answers.ts';
 import { companySchema, matchTypeSchema, networkSchema } from '../../../domain/lookup/result.ts';
-import type { ProviderOutcome } from '../../../platform/provider-metrics.ts';
+import type { ProviderOutcome } from '../../../platform/telemetry/metrics.ts';
 
 /** What a lookup tells beside its result. */
 interface LookupOptions {

@@ -8,7 +8,7 @@ import {
   isOwnAddress,
   portOf,
 } from '../../../domain/webhooks/destination.ts';
-import type { Config } from '../../../platform/config.ts';
+import type { Config } from '../../../platform/config/config.ts';
 import { AttemptFailure } from './connections.ts';
 
 /** The part of `dns.promises.Resolver` in use: it queries DNS servers only and never reads `/etc/hosts`. */

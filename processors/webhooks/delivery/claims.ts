@@ -4,9 +4,8 @@ import type { Logger } from 'pino';
 import { HOUR, MINUTE } from '../../../domain/kernel/time.ts';
 import { BREAKER_OPENS_AFTER } from '../../../domain/webhooks/events.ts';
 import type { Position } from '../../../event-store/port.ts';
-import { reportAhead } from '../../../platform/ahead.ts';
-import type { Clock } from '../../../platform/clock.ts';
-import { createSemaphore } from '../../../platform/semaphore.ts';
+import { type Clock, reportFutureTime } from '../../../platform/clock/clock.ts';
+import { createSemaphore } from '../../../platform/limits/semaphore.ts';
 
 /** One claimed attempt of this worker. */
 export interface DeliveryClaim {
@@ -90,7 +89,7 @@ export class DeliveryClaims {
         probeEveryMs,
       ],
     });
-    reportAhead('delivery', rows.flatMap(({ claims }) => claims.filter(({ ahead }) => ahead)).length);
+    reportFutureTime('delivery', rows.flatMap(({ claims }) => claims.filter(({ ahead }) => ahead)).length);
     return rows.map(({ webhook_id, claims, again_at }) => ({
       webhookId: webhook_id,
       claims: claims.map((claim) => ({ ...claim, webhook_id })),

@@ -4,9 +4,8 @@ import { v7 as uuid } from 'uuid';
 import type { DeliveryError } from '../../../domain/webhooks/events.ts';
 import { probeEveryMs } from '../../../domain/webhooks/schedule.ts';
 import type { EventStore, Position } from '../../../event-store/port.ts';
-import { Counts } from '../../../platform/counts.ts';
-import { endsWithin, pause } from '../../../platform/pause.ts';
-import { createWakeup } from '../../../platform/wakeup.ts';
+import { createWakeup, endsWithin, pause } from '../../../platform/clock/waiting.ts';
+import { Counts } from '../../../platform/limits/coalesce.ts';
 import { expireDelivery } from '../expire-deliveries.ts';
 import { type AttemptDeps, inAttemptSpan, makeAttempt, type Target } from './attempt.ts';
 import {

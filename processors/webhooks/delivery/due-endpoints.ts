@@ -3,8 +3,8 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { aheadAfter } from '../../../domain/kernel/time.ts';
 import { BREAKER_OPENS_AFTER } from '../../../domain/webhooks/events.ts';
-import type { Clock } from '../../../platform/clock.ts';
-import { createWakeup } from '../../../platform/wakeup.ts';
+import type { Clock } from '../../../platform/clock/clock.ts';
+import { createWakeup } from '../../../platform/clock/waiting.ts';
 
 /** State of the endpoints with pending deliveries, over all processes. */
 export interface Watched {

@@ -7,9 +7,8 @@ import {
 } from '../../../commands/webhooks/queue-deliveries.ts';
 import { inChunks } from '../../../domain/kernel/chunks.ts';
 import { type EventStore, type NewEvent, OutcomeUnknown, type Position } from '../../../event-store/port.ts';
-import { backoffMs } from '../../../platform/backoff.ts';
-import { endsWithin, nextTurn, pause } from '../../../platform/pause.ts';
-import { withoutTrace } from '../../../platform/spans.ts';
+import { backoffMs, endsWithin, nextTurn, pause } from '../../../platform/clock/waiting.ts';
+import { withoutTrace } from '../../../platform/telemetry/spans.ts';
 import type { DeliveryClaim } from './claims.ts';
 
 interface UnwrittenOutcome {

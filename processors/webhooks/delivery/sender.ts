@@ -7,8 +7,8 @@ import {
   parseDestination,
 } from '../../../domain/webhooks/destination.ts';
 import type { DeliveryError } from '../../../domain/webhooks/events.ts';
-import type { Clock } from '../../../platform/clock.ts';
-import { coalesceNextOf } from '../../../platform/coalesce-next.ts';
+import type { Clock } from '../../../platform/clock/clock.ts';
+import { coalesceNextOf } from '../../../platform/limits/coalesce.ts';
 import { type Resolver, resolveAllowedAddresses } from './addresses.ts';
 import { AttemptFailure, createConnections } from './connections.ts';
 

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { RELEASE } from '../../../platform/release.ts';
+import { RELEASE } from '../../../platform/postgres/upgrade-path.ts';
 import { CHANGES, type Change, READING, WRITING } from './made-up-changes.ts';
 
 export interface Release {

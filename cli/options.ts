@@ -1,0 +1,34 @@
+import { InvalidArgumentError } from 'commander';
+import { hasUsualYear } from '../domain/kernel/time.ts';
+import { LARGEST_LIMIT } from '../domain/partners/partner.ts';
+
+/** Parses an ISO 8601 date, or a time with its zone. @throws InvalidArgumentError */
+export const instant = (text: string): string => {
+  const day = text.slice(0, 10);
+  const real = !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);
+  const at =
+    real && /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(at) || !hasUsualYear(new Date(at).toISOString()))
+    throw new InvalidArgumentError('not an ISO 8601 date or time with its zone');
+  return new Date(at).toISOString();
+};
+
+/** Spelling of null, because commander turns a parsed null into an empty text. */
+export const NO_CAP = 'none';
+
+/** Parses a whole number from `least` to 10^9. @throws InvalidArgumentError */
+export const wholeFrom =
+  (least: number) =>
+  (text: string): number => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= LARGEST_LIMIT) return value;
+    throw new InvalidArgumentError(`not a whole number from ${least} to ${LARGEST_LIMIT}`);
+  };
+
+/** Parses a whole number or `none`. @throws InvalidArgumentError */
+export const allowance = (text: string): number | typeof NO_CAP =>
+  text === NO_CAP ? NO_CAP : wholeFrom(0)(text);
+
+/** Removes undefined options. */
+export const given = <T extends object>(values: { [K in keyof T]: T[K] | undefined }): Partial<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;

@@ -1,0 +1,115 @@
+import pg from 'pg';
+import { endClient, KEPT_ALIVE, OWN_SETTINGS, withSettings } from './pool.ts';
+
+/**
+ * Returns SQL that notifies while the server's queue has room. A full queue fails the whole notifying transaction, and any
+ * login can fill it by listening in an open transaction. So listeners must poll as well.
+ * @param channel and `payload` are SQL expressions
+ */
+export const notifyIfRoom = (channel: string, payload: string): string =>
+  `case when pg_notification_queue_usage() < 0.5 then pg_notify(${channel}, ${payload}) end`;
+
+/** Notifies when the connection's transaction commits, or at once without one. A notification may be lost, so listeners poll as well. */
+export async function notify(db: Pick<pg.ClientBase, 'query'>, channel: string, payload = ''): Promise<void> {
+  await db.query({ name: 'notify', text: NOTIFY, values: [channel, payload] });
+}
+
+const NOTIFY = `select ${notifyIfRoom('$1::text', '$2::text')}`;
+
+/** Notified when an enrichment attempt or a domain check was scheduled. */
+export const DUE_CHANNEL = 'doorplate_due';
+/** Notified by a process that waits for the saved checkpoints of all consumers. */
+export const CHECKPOINTS_CHANNEL = 'doorplate_checkpoints';
+
+export interface ListenerOptions {
+  readonly url: string;
+  /** The session's name in PostgreSQL. */
+  readonly name: string;
+  readonly channels: readonly string[];
+  readonly onNotification: (channel: string, payload: string) => void;
+  /** Called when the connection is lost; earlier notifications may be from a server that has crashed. */
+  readonly lost?: () => void;
+  /** Called when notifications arrive from now on. */
+  readonly ready?: () => void;
+}
+
+const RECONNECT_MS = 1_000;
+/** Nothing else is ever sent, so that a connection that was dropped without a word would look quiet. */
+const ASK_MS = 5_000;
+/** Time limit of connecting and of each statement. */
+const ANSWER_MS = 2_000;
+
+/** A session of its own for notifications. It misses those sent while disconnected, so callers must poll as well. */
+export class Listener {
+  readonly #options: ListenerOptions;
+  #client: pg.Client | null = null;
+  #isListening = false;
+  #isClosed = false;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+  }
+
+  /** Connects unless connected. A lost connection is restored after a while, or by the next call. */
+  ensure(): void {
+    if (this.#client || this.#isClosed) return;
+    this.#client = new pg.Client({
+      connectionString: withSettings(this.#options.url, OWN_SETTINGS),
+      application_name: this.#options.name,
+      connectionTimeoutMillis: ANSWER_MS,
+      query_timeout: ANSWER_MS,
+      ...KEPT_ALIVE,
+    });
+    void this.#connect(this.#client);
+  }
+
+  /** Returns whether notifications currently arrive. */
+  isListening(): boolean {
+    return this.#isListening;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#client) await endClient(this.#client);
+  }
+
+  async #connect(fresh: pg.Client): Promise<void> {
+    const { channels, onNotification, ready } = this.#options;
+    fresh.on('error', () => this.#lose(fresh));
+    fresh.on('end', () => this.#lose(fresh));
+    fresh.on('notification', ({ channel, payload = '' }) => {
+      if (this.#client !== fresh) return;
+      try {
+        onNotification(channel, payload);
+      } catch {
+        // A notification of another version is ignored; callers poll as well.
+      }
+    });
+    try {
+      await fresh.connect();
+      await fresh.query(channels.map((channel) => `listen ${channel}`).join(';'));
+      this.#isListening = this.#client === fresh;
+      if (this.#isListening) ready?.();
+      this.#ask(fresh);
+    } catch {
+      this.#lose(fresh);
+    }
+  }
+
+  #ask(client: pg.Client): void {
+    const asking = setInterval(() => {
+      if (this.#client !== client) clearInterval(asking);
+      else client.query('select').catch(() => this.#lose(client));
+    }, ASK_MS).unref();
+  }
+
+  #lose(dead: pg.Client): void {
+    if (this.#client === dead) {
+      this.#client = null;
+      this.#isListening = false;
+      this.#options.lost?.();
+      setTimeout(() => this.ensure(), RECONNECT_MS).unref();
+    }
+    void dead.end().catch(() => undefined);
+  }
+}

@@ -1,0 +1,97 @@
+import pg from 'pg';
+import { endsWithin } from '../clock/waiting.ts';
+import type { Logger } from '../telemetry/log.ts';
+
+/**
+ * Settings of every session of the service. A name without a schema is PostgreSQL's own: where others may create in `public`, as in
+ * each database that is older than PostgreSQL 15, a function of theirs would run with the service's rights. A day is one of UTC,
+ * whatever the server's time zone, and is written as ISO 8601 has it.
+ */
+export const OWN_SETTINGS = '-c search_path=pg_catalog -c TimeZone=UTC -c DateStyle=ISO';
+/** Adds settings of a session to a URL, behind those that it has. pg would take the URL's alone, and not the client's. */
+export const withSettings = (url: string, settings: string): string => {
+  const dsn = new URL(url);
+  dsn.searchParams.set('options', `${dsn.searchParams.get('options') ?? ''} ${settings}`.trim());
+  return dsn.href;
+};
+
+/**
+ * Settings of pools. A plan that was cached while a table was small must not scan it once it is large. A query takes one process of the
+ * server, so that a limit of queries is one of processes. Before PostgreSQL 18 a scan that cannot be avoided has a cost for which it
+ * would compile the query each time.
+ */
+export const POOLED = `${OWN_SETTINGS} -c enable_seqscan=off -c max_parallel_workers_per_gather=0 -c jit=off`;
+/**
+ * Time that a transaction may wait for its client's next statement: a frozen process must not keep its locks for longer than
+ * others wait for theirs.
+ */
+export const IDLE_TRANSACTION = '3s';
+/** Settings of sessions that are kept: one that the network has dropped without a word is noticed after some twenty seconds. */
+export const KEPT_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
+/** Later than the caller's own limit, so that the caller sees its own error. */
+const CANCELLED_LATER_MS = 500;
+
+/**
+ * Part of a pool's connections that are kept while nothing uses them: connections that do not log in can take all that the server
+ * has left, and a new one would be refused.
+ */
+const KEPT = 1 / 2;
+
+/**
+ * Returns the setting that ends a statement which its caller no longer waits for: the server would run it to its end, beside
+ * those of the next callers. `queryTimeoutMs`: the limit of the caller; undefined: none.
+ */
+const cancelAfter = (queryTimeoutMs: number | undefined): string =>
+  queryTimeoutMs === undefined ? '' : `-c statement_timeout=${queryTimeoutMs + CANCELLED_LATER_MS}`;
+
+/**
+ * Calls `onLost` for a lost connection that nothing uses, and keeps that of a transaction from ending the process: its statements
+ * are rejected, but pg emits an error as well.
+ */
+const surviveLosses = (pool: pg.Pool, onLost: (error: Error) => void): void => {
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('error', onLost);
+};
+
+/** Opens a connection pool of the service; a lost idle connection is logged, not thrown. `options`: settings of a session. */
+export const openPool = (
+  url: string,
+  log: Pick<Logger, 'warn'>,
+  options: Pick<
+    pg.PoolConfig,
+    'max' | 'application_name' | 'options' | 'connectionTimeoutMillis' | 'query_timeout' | 'idleTimeoutMillis'
+  >,
+): pg.Pool => {
+  const { options: more = '', ...sizes } = options;
+  const settings = [
+    ...[POOLED, `-c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`],
+    ...[cancelAfter(options.query_timeout), more],
+  ].join(' ');
+  const pool = new pg.Pool({
+    ...sizes,
+    ...KEPT_ALIVE,
+    min: Math.ceil(KEPT * (sizes.max ?? 10)),
+    connectionString: withSettings(url, settings),
+  });
+  surviveLosses(pool, (error) => log.warn({ error: error.message }, 'lost a database connection'));
+  return pool;
+};
+
+/** A hanging server never answers the end of a connection. */
+const END_MS = 1_000;
+
+/** Ends a connection, and destroys its socket if the server does not answer in time. Never rejects. */
+export const endClient = async (client: pg.Client): Promise<void> => {
+  const ended = await endsWithin(client.end(), END_MS).catch(() => true);
+  if (!ended) cutClient(client);
+};
+
+/** Destroys the socket of a connection. */
+const cutClient = (client: pg.Client): void =>
+  // Private in both packages' types.
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+
+/** Ends a pool, waiting a limited time. Never rejects. */
+export const endPool = async (pool: { end(): Promise<unknown> }): Promise<void> => {
+  await endsWithin(pool.end(), END_MS).catch(() => undefined);
+};
