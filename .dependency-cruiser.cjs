@@ -162,7 +162,7 @@ module.exports = {
     // TypeScript 7 has no JavaScript API that the cruiser could parse with.
     parser: 'swc',
     doNotFollow: { path: PACKAGES },
-    exclude: { path: ['^(coverage|\\.doorplate)/', '^clients/[^/]+/(dist|examples|node_modules)/'] },
+    exclude: { path: ['/node_modules/', '^(coverage|\\.doorplate)/', '^clients/[^/]+/(dist|examples|node_modules)/'] },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],

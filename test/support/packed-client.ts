@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -23,7 +24,9 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PACKAGE = join(ROOT, 'clients/typescript');
 /** The compilers that a partner may have: the one that builds the package, and the latest. */
 const OWN_COMPILER = join(PACKAGE, 'node_modules/typescript/bin/tsc');
-const COMPILERS = [OWN_COMPILER, join(ROOT, 'node_modules/typescript/bin/tsc')];
+const LATEST_COMPILER = join(ROOT, 'bench/checks/node_modules/typescript-7/bin/tsc');
+/** `npm run check` installs the latest. */
+const COMPILERS = [OWN_COMPILER, LATEST_COMPILER].filter(existsSync);
 const compileWith = (compiler: string, args: string[], cwd: string) =>
   run(process.execPath, [compiler, ...args], { cwd });
 

@@ -1,5 +1,5 @@
 /**
- * Generates `src/generated.ts` from the service's OpenAPI document: `node generate.ts`. With `--check` it writes
+ * Generates the types of the TypeScript client from the service's OpenAPI document: `npm run generate:typescript`. With `--check` it writes
  * nothing and fails when the file is out of date.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import openapiTS, { astToString } from 'openapi-typescript';
 import { documentedRoutes } from '../../bin/api.ts';
 import { openApiDocument } from '../../http/docs/openapi.ts';
 
-const FILE = new URL('src/generated.ts', import.meta.url);
+const FILE = new URL('../../clients/typescript/src/generated.ts', import.meta.url);
 /** Operations that browsers call with a tracker's id, and never a partner with a key. */
 const PIXEL = '/tracking/';
 const NOTE = '// Made from the OpenAPI document by generate.ts: never edited by hand.\n\n';
