@@ -77,7 +77,7 @@ const made = await generate();
 if (!process.argv.includes('--check')) writeFileSync(FILE, made);
 else if (made !== readFileSync(FILE, 'utf8')) {
   process.stderr.write(
-    'clients/typescript: the API has changed: npm run generate --workspace doorplate-client\n',
+    'clients/typescript: the API has changed: npm run generate:typescript\n',
   );
   process.exitCode = 1;
 }
