@@ -165,34 +165,3 @@ test('a snapshot in parts is used when all parts exist, and an earlier one when 
   expect(await folded('c12c123cc')).toBe(302);
   expect(await folded('c123c1')).toBe(401);
 });
-
-test('a long stream without a snapshot is folded from its start without holding it in memory', async () => {
-  const events = 50_010;
-  const heldBack: number[] = [];
-  const stored = (revision: number) => ({
-    type: 'test.Counted.v1',
-    data: {},
-    revision,
-  });
-  const store = {
-    async *readStream(_stream: string, { direction, from = 0 }: { direction?: string; from?: number } = {}) {
-      if (direction === 'backwards') {
-        for (let revision = events - 1; revision >= 0; revision -= 1) {
-          heldBack.push(revision);
-          yield stored(revision);
-        }
-      } else for (let revision = from; revision < events; revision += 1) yield stored(revision);
-    },
-  } as unknown as EventStore;
-  const loaded = await loadFromSnapshot(
-    store,
-    {
-      schemas: { 'test.Counted.v1': z.object({}) },
-      decider: { initial: 0, decide: () => accept([]), evolve: (count: number) => count + 1 },
-      snapshot: () => ({ type: 'test.Snapshot.v1', data: {} }),
-    },
-    'test-stream',
-  );
-  expect(loaded).toEqual({ state: events, revision: events - 1 });
-  expect(heldBack).toHaveLength(50_000);
-});

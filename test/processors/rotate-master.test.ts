@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { utcDay } from '../../domain/kernel/time.ts';
@@ -179,16 +179,6 @@ describe("a change of the data folder's master key", () => {
     const late = await serviceKey(api.runtime.pool, old, 'late');
     expect(await rotating).toEqual({ keys: 4, endpoints: 2 });
     expect(await serviceKey(api.runtime.pool, api.runtime.master, 'late')).toEqual(late);
-  });
-
-  it('runs once at a time', async () => {
-    await open({ MASTER_KEY: '' });
-    const other = new pg.Client({ connectionString: api.runtime.databaseUrl });
-    await other.connect();
-    await other.query('begin; lock table work.only_one_rotation in exclusive mode');
-    await expect(rotateMaster(partsOf(), context)).rejects.toThrow('another rotation is running');
-    expect(await keyLines()).toHaveLength(1);
-    await other.end();
   });
 
   it('stops and keeps both keys when a value is sealed under a third key', async () => {
