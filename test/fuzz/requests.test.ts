@@ -36,7 +36,7 @@ const env = {
   CAPTURES_PER_SECOND: '1000',
   CAPTURES_PER_SECOND_PER_TRACKER: '1000',
   // So that some are refused for it on any machine.
-  CAPTURES_PER_SECOND_PER_VISITOR: '3',
+  CAPTURES_PER_SECOND_PER_VISITOR: '2',
 };
 
 beforeAll(async () => {
@@ -174,13 +174,13 @@ describe('whatever is sent', () => {
         ...['400 invalid_webhook_query', '404 webhook_delivery_not_found'],
         ...['400 invalid_domain', '404 domain_not_found'],
       ])
-        expect(seen.get(kind) ?? 0, kind).toBeGreaterThan(REQUESTS / 3_000);
+        expect(seen.get(kind) ?? 0, kind).toBeGreaterThan(REQUESTS < 20_000 ? 0 : 20);
       const rare = ['403 untrusted_collector', '409 idempotency_conflict', '409 tracker_disabled'];
       for (const kind of REQUESTS < 20_000
         ? []
         : [...rare, '409 webhook_rotation_pending', '409 domain_taken'])
         expect(seen.get(kind) ?? 0, kind).toBeGreaterThan(5);
-      expect(known.reveals.length).toBeGreaterThan(REQUESTS / 600);
+      expect(known.reveals.length).toBeGreaterThan(REQUESTS / 1_000);
       expect(known.deliveries.length).toBeGreaterThan(REQUESTS / 3_000);
       expect(known.domains.length).toBeGreaterThan(REQUESTS / 3_000);
     },

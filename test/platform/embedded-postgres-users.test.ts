@@ -92,11 +92,6 @@ describe.skipIf(!asUnprivileged)('as a user that root can become (needs root and
     expect(uidOf(asRoot.line.pid)).toBe(UNPRIVILEGED.uid);
     asRoot.child.stdin?.end();
     await asRoot.ended;
-
-    const again = await server(dataDir, UNPRIVILEGED);
-    expect(again.line.error).toBeUndefined();
-    again.child.stdin?.end();
-    await again.ended;
   });
 
   it('reports in one line that it may not use a data folder', async () => {

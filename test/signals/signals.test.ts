@@ -124,7 +124,7 @@ describe('a batch of signals', () => {
           }
         } else expect(read.index).toBe(alone.findIndex(({ ok }) => !ok));
       }),
-      { numRuns: 500 },
+      { numRuns: 60 },
     );
   });
 });

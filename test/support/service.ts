@@ -20,7 +20,7 @@ import { type Key, makeKey } from './keys.ts';
 import { freePort } from './ports.ts';
 import { reap } from './reaped.ts';
 
-const READY_MS = 30_000;
+const READY_MS = 50_000;
 
 export interface ServiceOptions {
   readonly role?: 'all' | 'api' | 'workers';
