@@ -36,7 +36,7 @@ export const CEILINGS = {
   CAPTURES_PER_SECOND_PER_TRACKER: '20000',
   REVEALS_PER_SECOND: '20000',
 };
-export const KEY_LIMITS = ['--requests-per-second', '20000', '--pending-enrichments', '100000000'];
+export const KEY_LIMITS = { requests_per_second: 20_000, pending_enrichments: 100_000_000 };
 const SETTLED_MS = 180_000;
 const POLL_MS = 100;
 const QUIET_MS = 800;
@@ -86,7 +86,11 @@ const remove = async (service: Service, files: string): Promise<void> => {
 const raiseDemoKey = async (service: Service): Promise<string> => {
   const list = await service.cli('key', 'list', '--partner', 'demo', '--json');
   const [key] = JSON.parse(list.stdout) as { key_id: string }[];
-  const updated = await service.cli('key', 'update', key?.key_id ?? '', ...KEY_LIMITS);
+  const limits = Object.entries(KEY_LIMITS).flatMap(([name, limit]) => [
+    `--${name.replaceAll('_', '-')}`,
+    String(limit),
+  ]);
+  const updated = await service.cli('key', 'update', key?.key_id ?? '', ...limits);
   if (updated.code !== 0) throw new Error(`the demo key's limits were not raised: ${updated.stderr}`);
   return service.demoKey();
 };

@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../domain/billing/audit-ledger.ts';
-import {
-  checkMissing,
-  checkReceipts,
-  type Receipt,
-  type UnsweptReveal,
-  withoutDeleted,
-} from '../../domain/billing/audit-reveals.ts';
+import { checkMissing, type Receipt, type UnsweptReveal } from '../../domain/billing/audit-reveals.ts';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
 import { ANNA } from '../lookup/lookup-events.ts';
 
@@ -88,33 +82,6 @@ describe('an entry without a receipt', () => {
   });
   it('is left to the next audit when its reveal completed after the audited part of the log', () => {
     expect(check({ entries: [entry({ position: 101n })] }).found).toEqual([]);
-  });
-});
-
-describe('a receipt of which the request alone was read', () => {
-  const read = (expires_at: string, { rows = [], expired = [] }: Given = {}) => {
-    const alone = receipt({ requested: { ...requested, expires_at } });
-    const receipts = { byId: new Map([[REVEAL, alone]]), differences: [] };
-    const traces = { expired: new Set(expired), rows: new Map(rows.map((one) => [one.reveal_id, one])) };
-    const moment = { now: NOW, upTo: UP_TO };
-    const left = withoutDeleted(receipts, moment);
-    const chain = { entries: [entry()], differences: [] };
-    const missing = checkMissing(ANNA, chain, left, traces, moment);
-    const all = [...checkReceipts(ANNA, chain, left, UP_TO).differences, ...missing.differences];
-    return { found: all.map(({ kind }) => kind), expired: missing.expired };
-  };
-  const ago = isoTime(NOW - 1);
-
-  it('was deleted by a sweep while it was read, where it has expired', () => {
-    expect(read(ago, { expired: [REVEAL] })).toEqual({ found: [], expired: 1 });
-    expect(read(ago, { rows: [row({ expires_at: ago })] })).toEqual({ found: [], expired: 1 });
-    expect(read(ago).found).toEqual(['missing_receipt']);
-  });
-  it('is a difference where it has not, whatever the read model says', () => {
-    const later = isoTime(NOW + DAY);
-    expect(read(later).found).toEqual(['unknown_reveal', 'missing_completion']);
-    expect(read(later, { rows: [row({ expires_at: ago })] }).found).toContain('unknown_reveal');
-    expect(read(later, { expired: [REVEAL] }).found).toContain('unknown_reveal');
   });
 });
 

@@ -88,26 +88,6 @@ describe('billing completed reveals', () => {
     expect(await revealsOf(partner_id)).toEqual([...before, late.reveal_id]);
   });
 
-  it('catches up with one partner in few appends', async () => {
-    const partner_id = randomUUID();
-    let appends = 0;
-    const counting: EventStore = {
-      ...stack.store,
-      append: (...append) => {
-        appends += 1;
-        return stack.store.append(...append);
-      },
-    };
-    await Promise.all(
-      Array.from({ length: 150 }, () => complete(stack.store, completedReveal({ partner_id }))),
-    );
-    const billing = started(BILLING.name, counting);
-    await billing.caughtUp();
-    await billing.stop();
-    expect(await revealsOf(partner_id)).toHaveLength(150);
-    expect(appends).toBeLessThan(10);
-  });
-
   it('bills a completion that expired while the processor was stopped', async () => {
     const partner_id = randomUUID();
     const reveal = completedReveal({ partner_id, expires_at: '2026-03-01T12:00:01.000Z' });

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { billReveals } from '../../commands/billing/bill-reveals.ts';
 import { billingStream } from '../../domain/billing/events.ts';
-import { type EventStore, OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
+import { type EventStore, OutcomeUnknown, StoreBusy } from '../../event-store/port.ts';
 import { aCompletion } from '../support/completions.ts';
-import { faultyStore } from '../support/faulty-store.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -69,28 +68,6 @@ describe('billing completed reveals', () => {
     else expect(killed).toBeUndefined();
     await billReveals(stack.store, partner, [five, completion(6n)]);
     expect(await positions()).toEqual(['5', '6']);
-  });
-
-  it('appends one entry when the store was unavailable before', async () => {
-    const faulty = faultyStore();
-    const store = faulty.around(stack.store);
-    const five = completion(5n);
-    faulty.failAppends('billing-', () => new StoreUnavailable('away'));
-    await expect(billReveals(store, partner, [five])).rejects.toThrow(StoreUnavailable);
-    faulty.heal();
-    await billReveals(store, partner, [five]);
-    expect(await positions()).toEqual(['5']);
-  });
-
-  it('appends one entry each when several callers bill the same completions at once', async () => {
-    const all = Array.from({ length: 40 }, (_, nth) => completion(BigInt(nth)));
-    const leader = async (size: number) => {
-      for (let at = 0; at < all.length; at += size) {
-        await billReveals(stack.store, partner, all.slice(at, at + size));
-      }
-    };
-    await Promise.all([leader(1), leader(7), leader(40)]);
-    expect(await positions()).toEqual(all.map(({ reveal }) => String(reveal.position)));
   });
 
   it('stops when the last entry has been removed', async () => {

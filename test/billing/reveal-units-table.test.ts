@@ -7,17 +7,9 @@ import { ledgerDecider } from '../../domain/billing/ledger.ts';
 import type { Position, RecordedEvent } from '../../event-store/port.ts';
 import { createSlonik } from '../../platform/postgres/slonik.ts';
 import { revealUnits } from '../../projections/billing/reveal-units.ts';
-import {
-  countUnits,
-  countUnitsOfKeys,
-  countUnitsOfUsers,
-  listMonths,
-  readRevealHours,
-  readUnitRows,
-} from '../../queries/billing/reveal-units.ts';
+import { countUnits, listMonths, readRevealHours, readUnitRows } from '../../queries/billing/reveal-units.ts';
 import { ANNA, BERT } from '../lookup/lookup-events.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
-import { planOf, rowsRead } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -153,46 +145,6 @@ describe('the usage queries on reveal units', () => {
     expect(await countUnits(db, ANNA, '2026-03')).toEqual({ units: 2, completed: 3 });
     expect(await countUnits(db, ANNA, '2025-12')).toEqual({ units: 0, completed: 0 });
     expect(await countUnits(db, ANNA, undefined, 11n)).toEqual({ units: 1, completed: 2 });
-  });
-
-  it('count the units of many keys, and of the users of a partner, and read no other rows', async () => {
-    const ofUser = (user_id: string, reveal: Partial<Completed> = {}) =>
-      hour({ completed_at: '2026-03-02T10:00:00.000Z', key_id: null, user_id, ...reveal });
-    const ofKey = (key_id: string, completed_at = '2026-03-02T10:00:00.000Z') =>
-      hour({ key_id, completed_at });
-    const own = [
-      ofUser('user_a'),
-      ofKey('key_b'),
-      ofKey('key_b'),
-      ofKey('key_b', '2026-04-01T00:00:00.000Z'),
-    ];
-    await revealUnits.apply(
-      completions([...own, ofUser('user_b', { partner_id: BERT }), ofKey('key_b')]),
-      client,
-    );
-    await client.query(
-      `insert into reveal_unit (reveal_id, partner_id, tracker_id, user_id, completed_at, units, position)
-       select gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'user_' || n, '2026-03-02T10:00:00Z', 1, n
-       from generate_series(1, 5000) n`,
-    );
-    await client.query('set enable_seqscan = off; analyze reveal_unit');
-    const read: number[] = [];
-    const explained = {
-      any: async (query: { sql: string; values: unknown[] }) => {
-        read.push(
-          rowsRead(await planOf(client, query.sql.replaceAll('$slonik_', '$'), query.values), 'reveal_unit'),
-        );
-        return db.any(query as never);
-      },
-    } as unknown as typeof db;
-    const keys = ['key_b', ...Array.from({ length: 500 }, (_, n) => `other_${n}`)];
-    expect(await countUnitsOfKeys(explained, keys, '2026-03', 41n)).toEqual([
-      { id: 'key_b', units: 2, completed: 2 },
-    ]);
-    expect(await countUnitsOfUsers(explained, ANNA, '2026-03', 41n)).toEqual([
-      { id: 'user_a', units: 1, completed: 1 },
-    ]);
-    expect(Math.max(...read), String(read)).toBeLessThan(10);
   });
 
   it('list the months of a partner, the newest first, and read one month at a time', async () => {

@@ -126,16 +126,9 @@ const excessOf = async (db: pg.Client, statement: Statement): Promise<string[]> 
   }
 };
 
-/** The server's default, and the usual one for an SSD: each makes the planner prefer other plans. */
-const PAGE_COSTS = { usual: 4, ssd: 1.1 };
-
-it.each([
-  ['0 days', PAGE_COSTS.usual],
-  ['-100 days', PAGE_COSTS.ssd],
-  ['100 days', PAGE_COSTS.usual],
-])(
-  'reads few rows of a heavy partner in any statement of the product, whose times are %s later (random_page_cost %d)',
-  async (later, pageCost) => {
+it(
+  'reads few rows of a heavy partner in any statement of the product',
+  async () => {
     const db = new pg.Client({ connectionString: api.runtime.databaseUrl });
     await db.connect();
     try {
@@ -143,8 +136,7 @@ it.each([
       await db.query(
         'begin; set local enable_seqscan = off; set local plan_cache_mode = force_generic_plan; set local search_path = read, public',
       );
-      await db.query(`set local random_page_cost = ${pageCost}`);
-      const filled = await copyForHeavyPartner(db, COPIES, later);
+      const filled = await copyForHeavyPartner(db, COPIES);
       await db.query('analyze');
       const found = new Set<string>();
       for (const executions of statements.values()) {

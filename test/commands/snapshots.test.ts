@@ -1,16 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { createSlotsBatcher } from '../../commands/domains/manage-domains.ts';
 import { createKey, createPartner, newApiKey, revokeKey } from '../../commands/partners/manage-partner.ts';
 import { loadFromSnapshot } from '../../commands/snapshots.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
-import {
-  createEndpointBatcher,
-  createEndpointCommands,
-  currentEndpoint,
-} from '../../commands/webhooks/manage-endpoints.ts';
-import { domainSlotsStream } from '../../domain/domains/slots.ts';
 import { accept } from '../../domain/kernel/decider.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -60,15 +53,6 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
     await revokeKey(stack.store, { partner_id, key_id }, stack.context());
     return (store) => revokeKey(store, { partner_id, key_id }, stack.context());
   },
-  'a partner’s trackers': async () => {
-    const commands = createTrackerCommands(stack.store, 2_000);
-    const partner = randomUUID();
-    const fields = { name: 'a site', origins: ['https://a.example'], customer_reference: null };
-    const made = await times(1_100, () => commands.create(partner, fields, stack.context()));
-    const id = made[0]?.ok ? made[0].value.tracker_id : '';
-    await commands.delete(partner, id, stack.context());
-    return (store) => createTrackerCommands(store, 2_000).delete(partner, id, stack.context());
-  },
   'a partner’s trackers, of more than fits into an append,': async () => {
     const commands = createTrackerCommands(stack.store, 2_000);
     const partner = randomUUID();
@@ -78,48 +62,6 @@ const kinds: Record<string, () => Promise<(store: EventStore) => Promise<unknown
     const id = made[0]?.ok ? made[0].value.tracker_id : '';
     await commands.delete(partner, id, stack.context());
     return (store) => createTrackerCommands(store, 2_000).delete(partner, id, stack.context());
-  },
-  'a partner’s webhook endpoints': async () => {
-    const partner = randomUUID();
-    const commands = createEndpointCommands({
-      batcher: createEndpointBatcher(stack.store),
-      limit: 5,
-      destinations: { allowHttp: false, allowPorts: [], allowNetworks: [], ownOrigins: [] },
-      seal: () => ({ master_key_id: 'k', sealed: 's' }),
-      trackerKnown: async () => true,
-    });
-    const fields = {
-      name: 'a hook',
-      url: 'https://a.example/',
-      events: ['session.created'],
-      tracker_id: null,
-    };
-    const made = await commands.create(partner, fields, stack.context());
-    const id = made.ok ? made.value.endpoint.webhook_id : '';
-    for (let nth = 0; nth < 1_100; nth += 1) {
-      const change = { name: `hook ${nth}`, events: null, enabled: null };
-      await commands.update(partner, id, change, stack.context());
-    }
-    return async (store) => {
-      const batcher = createEndpointBatcher(store);
-      // The same query as each test and each retry of a delivery makes.
-      for (let nth = 0; nth < 20; nth += 1) await currentEndpoint(batcher, partner, id);
-      return { ok: (await currentEndpoint(batcher, partner, id))?.name === 'hook 1099' };
-    };
-  },
-  'a tracker’s domains': async () => {
-    const places = createSlotsBatcher(stack.store);
-    const tracker_id = randomUUID();
-    const stream = domainSlotsStream(tracker_id);
-    const last = randomUUID();
-    for (const domain_id of [...Array.from({ length: 550 }, () => randomUUID()), last]) {
-      const of = { tracker_id, domain_id, at: stack.clock.now() };
-      const take = { ...of, type: 'Take', partner_id: randomUUID(), hostname: 'visits.example' } as const;
-      await places.submitCommand(stream, take, stack.context(), () => null);
-      await places.submitCommand(stream, { ...of, type: 'Free' }, stack.context(), () => null);
-    }
-    const free = { type: 'Free', tracker_id, domain_id: last, at: stack.clock.now() } as const;
-    return (store) => createSlotsBatcher(store).submitCommand(stream, free, stack.context(), () => null);
   },
 };
 
@@ -164,35 +106,4 @@ test('a snapshot in parts is used when all parts exist, and an earlier one when 
   expect(await folded('cc1cc')).toBe(104);
   expect(await folded('c12c123cc')).toBe(302);
   expect(await folded('c123c1')).toBe(401);
-});
-
-test('a long stream without a snapshot is folded from its start without holding it in memory', async () => {
-  const events = 50_010;
-  const heldBack: number[] = [];
-  const stored = (revision: number) => ({
-    type: 'test.Counted.v1',
-    data: {},
-    revision,
-  });
-  const store = {
-    async *readStream(_stream: string, { direction, from = 0 }: { direction?: string; from?: number } = {}) {
-      if (direction === 'backwards') {
-        for (let revision = events - 1; revision >= 0; revision -= 1) {
-          heldBack.push(revision);
-          yield stored(revision);
-        }
-      } else for (let revision = from; revision < events; revision += 1) yield stored(revision);
-    },
-  } as unknown as EventStore;
-  const loaded = await loadFromSnapshot(
-    store,
-    {
-      schemas: { 'test.Counted.v1': z.object({}) },
-      decider: { initial: 0, decide: () => accept([]), evolve: (count: number) => count + 1 },
-      snapshot: () => ({ type: 'test.Snapshot.v1', data: {} }),
-    },
-    'test-stream',
-  );
-  expect(loaded).toEqual({ state: events, revision: events - 1 });
-  expect(heldBack).toHaveLength(50_000);
 });

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { counted } from '../../dashboard/components.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
 import { auditBilling } from '../../processors/billing/audit.ts';
@@ -182,11 +181,6 @@ describe('keys', () => {
     expect(await expiry()).toEqual({ expires_at: new Date('2027-01-01T23:58:00Z') });
   });
 
-  it('are not there for a path that no key can have', async () => {
-    expect((await page.get('/keys/%00')).statusCode).toBe(404);
-    expect((await page.send('/keys/%00/revoke')).statusCode).toBe(404);
-  });
-
   it("of another partner's are not there", async () => {
     for (const path of [`/keys/${key.key_id}`, `/keys/${key.key_id}/revoke`]) {
       expect((await stranger.get(path)).statusCode).toBe(404);
@@ -279,13 +273,6 @@ describe('a session', () => {
     expect(await statusOf(page.send(`/sessions/${session}/reveal`, form))).toBe(303);
   });
 
-  it('is requested with another key when the form has an unusable one', async () => {
-    const session = await visit(await makeTracker(api, key), '5.9.3.5');
-    const refused = await page.send(`/sessions/${session}/reveal`, { idempotency_key: 'none' });
-    expect(refused.statusCode).toBe(400);
-    expect(idempotencyKeyIn(refused.body)).toMatch(/^[0-9a-f-]{36}$/);
-  });
-
   it('that is looked at in the dashboard is no request of the API', async () => {
     const tracker = await makeTracker(api, key);
     const session = await visit(tracker, '5.9.3.2');
@@ -322,32 +309,6 @@ describe('a session', () => {
     const second = (await page.get(older)).body;
     expect(second).toContain('n: 0<');
     expect(second).not.toContain('n: 1<');
-  });
-});
-
-describe('a tracker', () => {
-  it('that may not be read just now, or not be changed, is not called unknown', async () => {
-    const tracker = await makeTracker(api, key);
-    const calls = Array.from({ length: 28 }, () => page.get(`/trackers/${tracker}`));
-    const answers = new Set((await Promise.all(calls)).map(({ statusCode }) => statusCode));
-    expect(answers).toEqual(new Set([200, 429]));
-    clock.advance(1_000);
-    await page.send(`/trackers/${tracker}/disable`);
-    await page.send(`/trackers/${tracker}/delete`);
-    const deleted = await page.send(`/trackers/${tracker}/enable`);
-    expect([deleted.statusCode, /tracker_\w+/.exec(deleted.body)?.[0]]).toEqual([410, 'tracker_deleted']);
-    clock.advance(1_000);
-  });
-});
-
-describe('a number with its noun', () => {
-  it('is singular for one alone', () => {
-    const texts = [0, 1, 2, 1_000].map((value) => counted(value, 'unit'));
-    expect(texts).toEqual(['0 units', '1 unit', '2 units', '1,000 units']);
-    expect([1, 2].map((value) => counted(value, 'delivery is', 'deliveries are'))).toEqual([
-      '1 delivery is',
-      '2 deliveries are',
-    ]);
   });
 });
 

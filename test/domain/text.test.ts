@@ -1,11 +1,9 @@
 import { expect, test, vi } from 'vitest';
 import { userIdOf } from '../../commands/partners/manage-user.ts';
-import { composed, isName, isText } from '../../domain/kernel/text.ts';
+import { composed, isName } from '../../domain/kernel/text.ts';
 import { trackersDecider } from '../../domain/trackers/trackers.ts';
 import { endpointsDecider } from '../../domain/webhooks/endpoints.ts';
-import type { PartnerRequest } from '../../http/contract/route.ts';
 import { hashPassword, isPassword } from '../../platform/crypto/passwords.ts';
-import { type WebhookRouteDeps, webhookRoutes } from '../../write-api/webhooks/endpoints.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 import { given } from './deciding.ts';
 
@@ -65,65 +63,3 @@ test('names and passwords are Unicode-normalized up to their allowed length and 
   expect(composed('\u1112\u1161\u11ab'.repeat(200))).toBe('\ud55c'.repeat(200));
   expect(composed('e\u0301'.repeat(200))).toBe('\u00e9'.repeat(200));
 });
-
-test('the characters of a text too long for a name are not counted', () => {
-  const characters = vi.spyOn(String.prototype, Symbol.iterator);
-  expect(isText('a'.repeat(1_000_000), 200)).toBe(false);
-  const counted = characters.mock.calls.length;
-  characters.mockRestore();
-  expect(counted).toBe(0);
-  expect(isText('\u{1f600}'.repeat(200), 200)).toBe(true);
-});
-
-/** A list that counts the reads of its entries. */
-const counting = (entries: readonly unknown[]) => {
-  const reads = { count: 0 };
-  const list = new Proxy(entries, {
-    get: (target, name) => {
-      if (typeof name === 'string' && /^\d+$/.test(name)) reads.count += 1;
-      return Reflect.get(target, name);
-    },
-  }) as readonly string[];
-  return { list, reads };
-};
-
-test('origins and events of more than a tracker or an endpoint has are refused unread', () => {
-  const origins = counting(Array.from({ length: 5_000 }, String));
-  given(trackersDecider, [])
-    .when({
-      type: 'Create',
-      partner_id: ANNA,
-      tracker_id: ID,
-      name: 'a',
-      origins: origins.list,
-      customer_reference: null,
-      limit: 10,
-      at: AT,
-    })
-    .thenRefused('invalid_origin');
-  const events = counting(Array.from({ length: 5_000 }, String));
-  given(endpointsDecider, [])
-    .when({
-      type: 'Update',
-      partner_id: ANNA,
-      webhook_id: ID,
-      name: null,
-      events: events.list,
-      enabled: null,
-      at: AT,
-    })
-    .thenRefused('invalid_webhook');
-  expect([origins.reads.count, events.reads.count]).toEqual([0, 0]);
-});
-
-test.each(['POST', 'PATCH'])(
-  '%s of a webhook reads its events up to the first that is no text',
-  async (method) => {
-    const events = counting(Array.from({ length: 8_000 }, () => 1));
-    const [route] = webhookRoutes({} as WebhookRouteDeps).filter((one) => one.method === method);
-    const body = { events: events.list, ...(method === 'POST' && { name: 'a', url: 'https://a.example/' }) };
-    const answer = await route?.handle({ id: ID, query: '', body } as unknown as PartnerRequest);
-    expect(answer?.code).toBe('invalid_webhook');
-    expect(events.reads.count).toBe(1);
-  },
-);

@@ -128,21 +128,6 @@ const dueIn = async (): Promise<number | null> => {
   return due ? due.getTime() - stack.clock.now() : null;
 };
 
-/** A resolver that notes what it is asked, and does not answer. */
-const hangingResolver = (asked: string[]) => {
-  let cancel = (): void => undefined;
-  return {
-    resolveCname: (name: string) => {
-      asked.push(name);
-      return new Promise<string[]>((_, reject) => {
-        cancel = () => reject(Object.assign(new Error('cancelled'), { code: 'ECANCELLED' }));
-      });
-    },
-    resolveTxt: async () => [],
-    cancel: () => cancel(),
-  };
-};
-
 describe('a claimed domain', () => {
   it('becomes active once it points to the service and fails after three days of not pointing to it', async () => {
     keep();
@@ -201,66 +186,6 @@ describe('a claimed domain', () => {
     for (let day = 1; day <= 5; day += 1) await advanceUntilChecked(DAY, 'points_here');
     expect(outcomes).toHaveLength(6);
     expect(dns.questions).toHaveLength(6);
-  });
-
-  it('is checked while many domains of another partner have DNS servers that do not answer', async () => {
-    const isDue = async (hostname: string, partner: string): Promise<void> => {
-      await stack.pool.query(
-        `insert into work.domain_look (domain_id, hostname, partner_id, due_at, recorded_at)
-         values (gen_random_uuid(), $1, $2, $3, $3)`,
-        [hostname, partner, new Date(stack.clock.now())],
-      );
-    };
-    for (let n = 0; n < 20; n += 1) await isDue(`${n}.silent.example`, PARTNER);
-    await isDue('other.example', randomUUID());
-    const asked: string[] = [];
-    const newResolver = async () => hangingResolver(asked);
-    startChecks({ newResolver });
-    await eventually('the other name is checked', () => asked.includes('other.example'));
-    startChecks({ newResolver });
-    await isDue('last.example', randomUUID());
-    await eventually('a later name is checked', () => asked.includes('last.example'));
-    const silent = () => asked.filter((name) => name.endsWith('.silent.example')).length;
-    await eventually('two of the silent names are checked', () => silent() >= 2);
-    expect(silent()).toBe(2);
-  });
-
-  it('is checked before further names of many partners that have just had a check', async () => {
-    const at = (ms: number) => new Date(stack.clock.now() + ms);
-    const insert = (partner: string, hostname: string, due: Date | null, looked: Date | null) =>
-      stack.pool.query(
-        `insert into work.domain_look (domain_id, hostname, partner_id, due_at, recorded_at, looked_at)
-         values (gen_random_uuid(), $1, $2, $3, $3, $4)`,
-        [hostname, partner, due, looked],
-      );
-    for (let n = 0; n < 20; n += 1) {
-      const partner = randomUUID();
-      await insert(partner, `${n}.checked.example`, null, at(-1_000));
-      await insert(partner, `${n}.silent.example`, at(-60_000), null);
-    }
-    await insert(randomUUID(), 'first.example', at(0), null);
-    const asked: string[] = [];
-    startChecks({ newResolver: async () => hangingResolver(asked) });
-    await eventually('all slots are taken', () => asked.length >= 8);
-    expect(asked.slice(0, 8)).toContain('first.example');
-  });
-
-  it('is checked by another worker when the first one has died', async () => {
-    keep();
-    await claim(randomUUID());
-    await eventually('a look is due', async () => (await dueIn()) !== null);
-    await stack.pool.query(
-      `insert into work.claim (item, cycle, attempt, lease_until)
-       select domain_id::text, 0, 1, $1 from work.domain_look`,
-      [new Date(stack.clock.now() + 20_000)],
-    );
-    startChecks();
-    dns.says(HOSTNAME, [SERVICE_HOST]);
-    await claim(randomUUID(), 'other.example.com');
-    await eventually('the other one was looked at', () => outcomes.includes('no_such_name'));
-    expect(outcomes).not.toContain('points_here');
-    stack.clock.advance(20_001);
-    await isIn('active', null);
   });
 
   it('keeps what a rebuild of the read model needs', async () => {
@@ -369,37 +294,6 @@ describe('an operation over two streams', () => {
       stack.context(),
     );
     expect(more).toEqual({ ok: false, refusal: 'tracker_deleted' });
-  });
-
-  it('leaves consistent streams when two processes claim and release one domain repeatedly', async () => {
-    keep();
-    const both = [commandsOf(), commandsOf()] as const;
-    const both_ = [randomUUID(), randomUUID()] as const;
-    let won = 0;
-    for (let round = 0; round < 10; round += 1) {
-      const claims = await Promise.all(
-        both.map((by, n) =>
-          by.claim({ partner_id: PARTNER, tracker_id: both_[n] ?? '' }, HOSTNAME, stack.context()),
-        ),
-      );
-      const [winner, ...more] = claims.flatMap((claimed) => (claimed.ok ? [claimed.value.domain] : []));
-      expect(more).toEqual([]);
-      const refused = claims.filter(({ ok }) => !ok);
-      expect(refused).toEqual(refused.map(() => ({ ok: false, refusal: 'domain_taken' })));
-      // The processor may just have completed a claim of the round before, and gives it up now.
-      if (!winner) continue;
-      won += 1;
-      const of = { partner_id: PARTNER, tracker_id: winner.tracker_id };
-      const given = await Promise.all(both.map((by) => by.release(of, winner.domain_id, stack.context())));
-      expect(given.map(({ ok }) => ok)).toEqual([true, true]);
-    }
-    expect(won).toBeGreaterThan(0);
-    await stack.caughtUp([domains]);
-    await eventually(
-      'no claim is left',
-      () => stateOf(),
-      (row) => row === null,
-    );
   });
 
   it('keeps to ten domains over two processes', async () => {

@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { tlsAllowed } from '../../bin/modules/domains.ts';
@@ -8,7 +6,6 @@ import { setCeilings } from '../../commands/partners/manage-partner.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { createMetrics } from '../../platform/telemetry/metrics.ts';
 import { startOpsServer } from '../../platform/telemetry/ops-server.ts';
-import { createCertificateNames } from '../../queries/domains/directory.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
 import { domainsOf, SERVICE_HOST, startTestDns, type TestDns } from '../support/domains.ts';
 import { eventually } from '../support/eventually.ts';
@@ -218,27 +215,6 @@ describe('a custom domain over HTTP', () => {
     expect((await others.claim(hostname)).statusCode).toBe(201);
   });
 
-  it('is won by one of the partners that claim it at once, and the others keep their claims', async () => {
-    const trackers = await Promise.all(Array.from({ length: 8 }, () => makeTracker(api, key)));
-    const hostname = newName();
-    const answers = await Promise.all(
-      trackers.flatMap((tracker) => {
-        const { claim } = domainsOf(api, key, tracker);
-        return [claim(hostname), claim(hostname)];
-      }),
-    );
-    const won = answers.filter(({ statusCode }) => statusCode === 201);
-    expect(new Set(won.map((answer) => answer.json().id)).size).toBe(1);
-    expect(won).toHaveLength(2);
-    for (const answer of answers.filter((one) => !won.includes(one))) {
-      expect(refusalOf(answer)).toEqual([409, 'domain_taken']);
-    }
-    const loser = trackers.find((tracker) => tracker !== won[0]?.json().tracker_id) ?? '';
-    const { claim } = domainsOf(api, key, loser);
-    const ten = await Promise.all(Array.from({ length: 10 }, () => claim(newName())));
-    expect(ten.map(({ statusCode }) => statusCode)).toEqual(Array(10).fill(201));
-  });
-
   it('is refused beyond ten of a tracker, exactly, however many are claimed at once', async () => {
     const { claim, list, remove } = domainsOf(api, key, await makeTracker(api, key));
     const answers = await Promise.all(Array.from({ length: 25 }, () => claim(newName())));
@@ -320,18 +296,6 @@ describe('a host name that two partners claim', () => {
     await becomes(first.domains, first.id, 'pending', 'not_verified');
   });
 
-  it('has its TXT record asked for few claims of a partner at once, each of which holds a socket', async () => {
-    const { hostname } = await activeDomain(await api.key());
-    dns.says(`_doorplate.${hostname}`, 'silence');
-    const by = await api.key();
-    const domains = domainsOf(api, by, await makeTracker(api, by));
-    const answers = await Promise.all(Array.from({ length: 13 }, () => domains.claim(hostname)));
-    const refused = answers.filter(({ statusCode }) => statusCode === 503);
-    expect(refused.length).toBeGreaterThan(0);
-    expect(refused[0]?.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    expect(answers.filter(({ statusCode }) => statusCode === 409).length).toBeGreaterThanOrEqual(4);
-  });
-
   it('is refused while it is active elsewhere, in words that name the record, and changes hands with it', async () => {
     const former = await activeDomain(await api.key());
     const { hostname } = former;
@@ -393,22 +357,6 @@ describe('the ceiling of a partner’s names', () => {
     await one.remove(first.json().id);
     expect((await other.claim(newName())).statusCode).toBe(201);
   });
-
-  it('that is lowered leaves certificates to the names that are active the longest', async () => {
-    const mine = await withCeiling(2);
-    const [older, newer] = [await activeDomain(mine), await activeDomain(mine)];
-    const mayHaveCertificate = createCertificateNames(api.runtime.pool);
-    await api.sql.query(
-      `update read.domain set activated_at = activated_at - interval '1 minute' where domain_id = $1`,
-      [older.id],
-    );
-    expect(await mayHaveCertificate(newer.hostname)).toBe(true);
-    const context = { correlationId: 'a test', causationId: 'a test', at: Date.now() };
-    await setCeilings(api.runtime.store, { partner_id: mine.partner_id, ceilings: { domains: 1 } }, context);
-    await api.caughtUp();
-    expect(await mayHaveCertificate(newer.hostname)).toBe(false);
-    expect(await mayHaveCertificate(older.hostname)).toBe(true);
-  });
 });
 
 describe('under the Host of a custom domain', () => {
@@ -432,16 +380,6 @@ describe('under the Host of a custom domain', () => {
       headers: { host: hostname, origin: 'https://evil.example' },
     });
     expect(refusalOf(denied)).toEqual([403, 'tracker_origin_denied']);
-  });
-
-  it('a preflight is answered as under the service’s own', async () => {
-    const { hostname } = await activeDomain();
-    const answer = await api.inject(null, {
-      method: 'OPTIONS',
-      url: '/tracking/collect',
-      headers: { host: hostname, origin: PAGE, 'access-control-request-method': 'POST' },
-    });
-    expect([answer.statusCode, answer.headers['access-control-allow-origin']]).toEqual([204, PAGE]);
   });
 
   it('nothing is collected on any other name', async () => {
@@ -505,28 +443,6 @@ describe('under the Host of a custom domain', () => {
       expect(answer.statusCode, host).toBe(200);
     }
   });
-
-  it('it is the same over a socket', async () => {
-    const { tracker, hostname } = await activeDomain();
-    if (!api.app.server.listening) await api.app.listen({ host: '127.0.0.1', port: 0 });
-    const { port } = api.app.server.address() as AddressInfo;
-    const statusOf = (method: string, path: string, host: string, body?: string) =>
-      new Promise<number | undefined>((resolve, reject) => {
-        const headers = { host, origin: PAGE, 'content-type': 'text/plain', 'x-forwarded-for': '9.9.9.9' };
-        const asked = request({ host: '127.0.0.1', port, method, path, headers }, (answer) => {
-          answer.resume();
-          answer.on('end', () => resolve(answer.statusCode));
-        });
-        asked.on('error', reject);
-        asked.end(body);
-      });
-    const visit = JSON.stringify({ tracker_id: tracker, token: randomUUID(), visit_id: randomUUID() });
-    expect(await statusOf('POST', '/tracking/collect', hostname, visit)).toBe(204);
-    expect(await statusOf('POST', '/tracking/collect', 'elsewhere.example.com', visit)).toBe(403);
-    expect(await statusOf('GET', `/tracking/a.js?tracker_id=${tracker}`, hostname)).toBe(200);
-    expect(await statusOf('POST', '/v1/lookup', hostname, '{"ip":"8.8.8.8"}')).toBe(404);
-    expect(await statusOf('GET', '/healthz', hostname)).toBe(404);
-  });
 });
 
 describe('GET /tls-allowed', () => {
@@ -573,18 +489,6 @@ describe('GET /tls-allowed', () => {
       await api.inject(key, { method: 'POST', url: `/v1/trackers/${gone.tracker}/delete` });
       expect(await ask(`?domain=${gone.hostname}`)).toBe(404);
       expect(dns.questions.slice(asked).filter((question) => question.endsWith(hostname))).toEqual([]);
-    } finally {
-      await ops.close();
-    }
-  });
-
-  it('says no while the database is away', async () => {
-    const query = () => Promise.reject(new Error('Connection terminated'));
-    const pool = { query } as unknown as typeof api.runtime.pool;
-    const ops = await startOps({ ...api.runtime, pool });
-    try {
-      const answer = await fetch(`http://127.0.0.1:${ops.port}/tls-allowed?domain=visits.example.com`);
-      expect(answer.status).toBe(503);
     } finally {
       await ops.close();
     }

@@ -139,20 +139,16 @@ describe('doorplate events show', () => {
       lines((await service.cli('events', 'show', `partner-${partner}`, '--json', ...options)).stdout).map(
         ({ revision }) => revision,
       );
-    expect(await revisions('--limit', '1')).toEqual([0]);
     expect(await revisions('--from', '1', '--limit', '1')).toEqual([1]);
     expect(await revisions('--from', '1', '--backwards')).toEqual([1, 0]);
   });
 
   it('reports an unknown stream', async () => {
-    for (const stream of ['tab-none', '$all']) {
-      expect(await service.cli('events', 'show', stream)).toEqual({
-        code: 1,
-        stdout: '',
-        stderr: `doorplate: stream_not_found: ${stream}: there never was one, or it has expired\n`,
-      });
-    }
-    expect((await service.cli('events', 'show', 'x', '--from', '-1')).code).toBe(2);
+    expect(await service.cli('events', 'show', 'tab-none')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'doorplate: stream_not_found: tab-none: there never was one, or it has expired\n',
+    });
   });
 });
 
@@ -183,7 +179,6 @@ describe('doorplate events tail', () => {
     );
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(lines(stdout)).toMatchObject([{ type: 'partners.PartnerCreated.v1', data: { name: 'followed' } }]);
-    expect((await service.cli('events', 'tail', '--from', '1', '--from-start')).code).toBe(2);
   });
 
   it('exits cleanly when the reader of its output has gone', async () => {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -76,7 +75,6 @@ describe('doorplate audit billing', () => {
     ]);
     const anchor = entries[0].digest;
     expect(await verify(partner, entries, anchor)).toEqual({ code: 0, stdout: '2026-03 2\nOK\n' });
-    expect((await audit('--partner', 'acme', '--anchor', anchor.toUpperCase())).code).toBe(0);
   });
 
   it('exits with 1 and names the differences', async () => {
@@ -101,17 +99,6 @@ describe('doorplate audit billing', () => {
       'anchor_missing',
     ]);
     expect(Object.keys(differences[0])).toEqual(['kind', 'stream', 'revision', 'reveal_id', 'detail']);
-    const csv = await audit('--partner', 'acme', '--csv');
-    expect(csv.code).toBe(1);
-    expect(csv.stdout).toMatch(/^month,entries,units,head_digest\n2026-03,3,3,[0-9a-f]{64}\n$/);
-    expect(csv.stderr).toContain(`doorplate: digest_mismatch ${billingStream(partner)} 1 `);
-    expect((await audit('--partner', 'acme')).stdout).toMatch(/^digest_mismatch +billing-/m);
-  });
-
-  it('issues no anchor for a ledger whose chain is broken', async () => {
-    const { code, stdout, stderr } = await doorplate(['audit', 'anchor', '--partner', 'acme'], env);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toContain(`doorplate: ledger_differs: partner ${partner}`);
   });
 
   it('refuses a file without an anchor of the partner, and one with other content', async () => {
@@ -126,17 +113,8 @@ describe('doorplate audit billing', () => {
     expect(other.stderr).toContain('line 2 of the file is not an anchor');
   });
 
-  it('refuses an unknown partner', async () => {
-    const { code, stdout, stderr } = await audit('--partner', randomUUID());
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toContain('doorplate: partner_not_found: ');
-  });
-
   it.each([
     ['without a partner', []],
-    ['with a month that is none', ['--partner', 'acme', '--month', '2026-13']],
-    ['with an anchor that is neither a digest nor a file', ['--partner', 'acme', '--anchor', 'abc']],
-    ['with two forms of report', ['--partner', 'acme', '--json', '--csv']],
     ['with entries and a month', ['--partner', 'acme', '--entries', '--month', '2026-03']],
   ])('exits with 2 %s', async (_how, args) => {
     const { code, stdout, stderr } = await audit(...args);

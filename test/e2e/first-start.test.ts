@@ -98,16 +98,15 @@ describe('the second start', () => {
 });
 
 describe('a wrong configuration', () => {
-  it.each([
-    ['PORT', 'eighty'],
-    ['EVENTSTORE_URL', 'http://localhost:2113'],
-    ['ENRICHMENT_DIRECTORY', '/nowhere/directory.jsonl'],
-  ])('stops the start with one line that names %s=%s', async (name, value) => {
-    const { code, stdout, stderr } = await doorplate(['serve'], { ...service.env, [name]: value });
-    expect(code).toBe(2);
-    expect(stdout).toBe('');
-    expect(stderr).toMatch(new RegExp(`^doorplate: ${name} .+\\n$`));
-  });
+  it.each([['EVENTSTORE_URL', 'http://localhost:2113']])(
+    'stops the start with one line that names %s=%s',
+    async (name, value) => {
+      const { code, stdout, stderr } = await doorplate(['serve'], { ...service.env, [name]: value });
+      expect(code).toBe(2);
+      expect(stdout).toBe('');
+      expect(stderr).toMatch(new RegExp(`^doorplate: ${name} .+\\n$`));
+    },
+  );
 
   it('reports every invalid variable at once', async () => {
     const wrong = {
@@ -126,12 +125,6 @@ describe('a wrong configuration', () => {
     expect(code).toBe(2);
     const named = stderr.match(/^doorplate: \w+/gm)?.map((line) => line.replace('doorplate: ', ''));
     expect(named).toEqual(Object.keys(wrong));
-  });
-
-  it('reports that the HTTP provider has no URL', async () => {
-    const { code, stderr } = await doorplate(['serve'], { ...service.env, ENRICHMENT_PROVIDERS: 'http' });
-    expect(code).toBe(2);
-    expect(stderr).toContain('ENRICHMENT_HTTP_URL');
   });
 
   it('reports that the port is in use', async () => {

@@ -67,7 +67,7 @@ describeOnStores(`${ROUNDS * 3} kills of server, PostgreSQL and both under load`
     subscribers = [await receiver.newCustomer(killable)];
     // Without an endpoint, whose reveals complete when they are read.
     customers = [...subscribers, await killable.newCustomer()];
-    const roomy = ['--requests-per-second', '100000', '--pending-enrichments', '100000'];
+    const roomy = { requests_per_second: 100_000, pending_enrichments: 100_000 };
     const keys = [await killable.service.newKey(roomy), await killable.service.newKey(roomy)];
     callers = keys.map(({ api_key: key, partner_id }) => ({ key, partner_id }));
   }, 90_000);

@@ -57,7 +57,7 @@ export const startKillable = async (url: string | undefined, more: Environment =
     service,
     store,
     newCustomer: async () => {
-      const { api_key: key, partner_id } = await service.newKey(['--requests-per-second', '100000']);
+      const { api_key: key, partner_id } = await service.newKey({ requests_per_second: 100_000 });
       const body = { name: 'a site', origins: [PAGE] };
       const made = await service.call('POST', '/v1/trackers', { key, body });
       return { key, partner_id, tracker_id: made.body.id, record: emptyRecord() };

@@ -54,24 +54,14 @@ const auditOf = async (manipulate: Manipulation | null, ...args: string[]) => {
 };
 
 describe('doorplate audit billing', () => {
-  it('finds no difference in the original ledger', async () => {
-    expect(await auditOf(null, '--anchor', anchorFile)).toEqual({ code: 0, kinds: new Set() });
-  });
-
   it.each([
     ['an entry was invented and chained', manipulations.inventEntry, ['missing_receipt']],
-    [
-      'an entry was removed with its row and its receipt',
-      manipulations.removeFromTheMiddle,
-      ['missing_receipt'],
-    ],
     [
       'a completion was removed with its entry and its row',
       manipulations.removeCompletion,
       ['missing_completion'],
     ],
     ['the units of an entry were changed, in its row too', manipulations.changeUnits, ['unit_mismatch']],
-    ['two entries changed places', manipulations.swapEntries, ['order']],
   ])(
     'detects without an anchor that %s and every digest was recomputed',
     async (_what, manipulate, kinds) => {

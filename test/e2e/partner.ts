@@ -31,7 +31,7 @@ export interface Partner {
 
 export const startPartner = async (env: Environment = {}): Promise<Partner> => {
   const [project, service] = await Promise.all([installPackedClient(), startServiceOnDatabase({ env })]);
-  const { api_key: apiKey, partner_id } = await service.newKey(['--requests-per-second', '1000']);
+  const { api_key: apiKey, partner_id } = await service.newKey({ requests_per_second: 1_000 });
   const waits: number[] = [];
   const time: Time = {
     now: () => performance.now() * SPEED_FACTOR,

@@ -39,7 +39,7 @@ describeOnStores('two api and two worker processes', (env) => {
   const post = (n: number, key: string, ip: string) =>
     node(n).call('POST', '/v1/lookup', { key, body: { ip } });
   const get = (n: number, key: string, ip: string) => node(n).call('GET', `/v1/lookup?ip=${ip}`, { key });
-  const roomy = ['--requests-per-second', '100000'];
+  const roomy = { requests_per_second: 100_000 };
 
   it('show on one node at once what was submitted on the other', async () => {
     const { api_key: key } = await nodes[0].newKey(roomy);
@@ -60,7 +60,7 @@ describeOnStores('two api and two worker processes', (env) => {
 
   it("hold a key's rate over both within a tenth", async () => {
     const limit = 30;
-    const { api_key: key } = await nodes[0].newKey(['--requests-per-second', String(limit)]);
+    const { api_key: key } = await nodes[0].newKey({ requests_per_second: limit });
     const admitted: { sent: number; received: number }[] = [];
     /** Tenths of a second in which the rate refused requests, so that the callers and the machine were not what held it back. */
     const saturated = new Set<number>();
@@ -87,10 +87,10 @@ describeOnStores('two api and two worker processes', (env) => {
   });
 
   it.each([
-    ['enrichment_limit', '--new-enrichments-per-day', 1_000],
-    ['pending_limit', '--pending-enrichments', 1_200],
-  ])('admit exactly ten of a hundred concurrent requests when %s is ten', async (code, option, base) => {
-    const { api_key: key } = await nodes[0].newKey([...roomy, option, '10']);
+    ['enrichment_limit', 'new_enrichments_per_day', 1_000],
+    ['pending_limit', 'pending_enrichments', 1_200],
+  ])('admit exactly ten of a hundred concurrent requests when %s is ten', async (code, limit, base) => {
+    const { api_key: key } = await nodes[0].newKey({ ...roomy, [limit]: 10 });
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, n) => post(n, key, unfinished(base + n))),
     );

@@ -182,26 +182,22 @@ describe('the service without an answering exporter', () => {
     }
   }, 60_000);
 
-  it.each(['is not there', 'hangs'])(
-    'serves and stops as usual when the trace receiver %s',
-    async (what) => {
-      const server = createServer(() => undefined);
-      const port = await freePort();
-      if (what === 'hangs') await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-      const service = await startServiceOnDatabase({
-        env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
-      });
-      try {
-        const key = service.demoKey();
-        for (let n = 1; n <= 50; n += 1) expect((await lookUp(service, key, `9.9.9.${n}`)).status).toBe(202);
-        const began = performance.now();
-        expect(await service.terminate()).toBe(0);
-        expect(performance.now() - began).toBeLessThan(8_000);
-      } finally {
-        await service.remove();
-        server.close();
-      }
-    },
-    60_000,
-  );
+  it('serves and stops as usual when the trace receiver hangs', async () => {
+    const server = createServer(() => undefined);
+    const port = await freePort();
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    const service = await startServiceOnDatabase({
+      env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
+    });
+    try {
+      const key = service.demoKey();
+      for (let n = 1; n <= 50; n += 1) expect((await lookUp(service, key, `9.9.9.${n}`)).status).toBe(202);
+      const began = performance.now();
+      expect(await service.terminate()).toBe(0);
+      expect(performance.now() - began).toBeLessThan(8_000);
+    } finally {
+      await service.remove();
+      server.close();
+    }
+  }, 60_000);
 });

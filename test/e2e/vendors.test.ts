@@ -108,14 +108,6 @@ describe("a vendor's database that is connected to a running installation", () =
     expect((await service.call('GET', `/v1/lookup?ip=${HOME}`, { key })).status).toBe(404);
   });
 
-  it('is refused by provider try for an address that is not public', async () => {
-    expect(await service.cli('provider', 'try', '10.0.0.1')).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'doorplate: invalid_ip: 10.0.0.1 is not a public address\n',
-    });
-  });
-
   it('is counted in metrics and in provider list', async () => {
     const ops = `http://127.0.0.1:${service.env.OPS_PORT}/metrics`;
     const metrics = await (await fetch(ops)).text();

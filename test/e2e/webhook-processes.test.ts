@@ -74,7 +74,7 @@ describeOnStores('webhooks of two api and two worker processes', (env) => {
     const start = (role: 'api' | 'workers') => startService({ role, databaseUrl: database.url, env: common });
     workers = await Promise.all([start('workers'), start('workers')]);
     nodes = await Promise.all([start('api'), start('api')]);
-    key = (await nodes[0].newKey(['--requests-per-second', '100000'])).api_key;
+    key = (await nodes[0].newKey({ requests_per_second: 100_000 })).api_key;
     at = [webhooksOf(nodes[0], key), webhooksOf(nodes[1], key)];
     const body = { name: 'a site', origins: [PAGE] };
     tracker = (await nodes[0].call('POST', '/v1/trackers', { key, body })).body.id;

@@ -66,7 +66,7 @@ describeOnStores('webhooks', (env) => {
         TEST_DNS_SERVER: dns.resolver.getServers()[0] ?? '',
       },
     });
-    key = (await service.newKey(['--requests-per-second', '100000'])).api_key;
+    key = (await service.newKey({ requests_per_second: 100_000 })).api_key;
     webhooks = webhooksOf(service, key);
   }, 90_000);
   afterAll(async () => {

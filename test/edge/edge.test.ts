@@ -34,7 +34,7 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
     const env = { PUBLIC_URL: `https://${NAME}`, DNS_SERVERS: dns.address, TRUSTED_PROXIES: '127.0.0.1/32' };
     service = await startServiceOnDatabase({ env });
     edge = await startEdge(service, NAME);
-    key = (await service.newKey(['--requests-per-second', '100000'])).api_key;
+    key = (await service.newKey({ requests_per_second: 100_000 })).api_key;
     const body = { name: 'a site', origins: [PAGE] };
     const made = await service.call('POST', '/v1/trackers', { key, body });
     tracker = made.body.id;

@@ -1,13 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
+import { OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
 import { Committer } from '../../event-store/postgres/committer.ts';
-import { nextTurn } from '../../platform/clock/waiting.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { addressOf, startDatabaseProxy, throughProxy } from '../support/database-proxy.ts';
+import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { until } from '../support/until.ts';
 
 let database: TestDatabase;
@@ -84,30 +81,6 @@ describe('when sessions become read-only', () => {
   });
 });
 
-it('an append is unknown in time, and the next one written, when a connection is dropped right after its login', async () => {
-  const READY = Buffer.from([0x5a, 0, 0, 0, 5]);
-  let connections = 0;
-  const proxy = createServer((client) => {
-    connections += 1;
-    const isDropped = connections === 1;
-    const server = connect(addressOf(database.url));
-    client.on('error', () => undefined).on('close', () => server.destroy());
-    server.on('data', (chunk) => client.write(chunk));
-    let isReady = false;
-    server.on('data', (chunk) => {
-      isReady ||= chunk.includes(READY);
-    });
-    client.on('data', (chunk) => void (isReady && isDropped ? null : server.write(chunk)));
-  });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  const { append, close } = appending(throughProxy(database.url, (proxy.address() as AddressInfo).port), 400);
-  await expect(append('test-dropped')).rejects.toThrow(OutcomeUnknown);
-  await expect(append('test-after-dropped')).resolves.toMatchObject({ revision: 0 });
-  await close();
-  proxy.close();
-});
-
 describe('while another session holds the writer', () => {
   let other: pg.Client;
   let observer: pg.Client;
@@ -132,20 +105,6 @@ describe('while another session holds the writer', () => {
     await other.query('commit');
     const { rows } = await other.query("select from eventlog.stream where name = 'test-late'");
     expect(rows).toEqual([]);
-    await close();
-  });
-
-  it('an append that waited too long is refused, and those after it are written', async () => {
-    const { append, close } = appending(database.url, 1_000);
-    const first = append('test-first');
-    // The first one's batch is taken on the next turn, and the old one waits behind it for nearly as long as it.
-    await nextTurn();
-    await nextTurn();
-    const old = append('test-old');
-    const later = first.catch(() => Promise.all([append('test-later'), other.query('commit')]));
-    await expect(old).rejects.toThrow(StoreBusy);
-    await expect(first).rejects.toThrow(OutcomeUnknown);
-    await expect(later).resolves.toMatchObject([{ revision: 0 }, {}]);
     await close();
   });
 });

@@ -53,17 +53,3 @@ it('takes events off the server while its own follower is busy', async () => {
   }
   expect(batches).toEqual([500, 500, 500, 499]);
 });
-
-it('leaves events with the server when its buffer is full', async () => {
-  const { subscription, following } = subscribed();
-  const first = following.next();
-  subscription.write(resolved(0));
-  await first;
-  const MEBIBYTE = 'x'.repeat(1_048_576);
-  for (let n = 1; n <= 40; n += 1) subscription.write(resolved(n, MEBIBYTE));
-  await eventually('some events were received', () => subscription.readableLength <= 24);
-  expect(subscription.readableLength).toBeGreaterThan(20);
-  let seen = 1;
-  while (seen < 41) seen += (await following.next()).value?.events.length ?? 0;
-  expect(seen).toBe(41);
-});

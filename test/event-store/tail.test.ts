@@ -139,40 +139,6 @@ it('reads a few streams apart where the store selects them', async () => {
   await tail.close();
 });
 
-it('lets followers that are behind go on beside one that has stopped', async () => {
-  const log = memoryLog();
-  log.append(...range(1, 20_000).map((position) => recorded(Number(position))));
-  const tail = opened(log);
-  const ending = new AbortController();
-  const stopped = tail.follow({ after: null, signal: ending.signal });
-  await stopped.next();
-  expect(await collect(tail, 20_000)).toEqual(range(1, 20_000));
-  const seen: bigint[] = [];
-  while (seen.at(-1) !== 20_000n)
-    seen.push(...((await stopped.next()).value?.events ?? []).map(({ position }: RecordedEvent) => position));
-  expect(seen.slice(-19_500)).toEqual(range(501, 20_000));
-  ending.abort();
-  await tail.close();
-});
-
-it('hands a batch of bounded bytes to a follower that merges remembered batches', async () => {
-  const log = memoryLog();
-  const tail = opened(log);
-  const follower = tail.follow({ after: null, signal: new AbortController().signal });
-  log.append(recorded(1));
-  await follower.next();
-  const fast = collect(tail, 21, { after: at(1) });
-  for (const position of range(2, 21)) {
-    log.append(recorded(Number(position), { text: 'x'.repeat(1_000_000) }));
-    await new Promise((resolve) => setImmediate(resolve));
-    tail.hurry();
-  }
-  await fast;
-  const { value } = await follower.next();
-  expect(value?.events.length).toBeLessThanOrEqual(5);
-  await tail.close();
-});
-
 it('filters events by prefix, hides expired ones, and moves the position past both', async () => {
   const log = memoryLog();
   log.append(recorded(1));

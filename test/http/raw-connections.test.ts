@@ -126,31 +126,6 @@ describe('on a socket', () => {
     expect(text.endsWith('\r\n\r\n')).toBe(true);
   });
 
-  it('an unknown expectation is ignored', async () => {
-    const text = await exchangeBytes(
-      await listening(),
-      `GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: luck\r\n${CLOSE}`,
-    );
-
-    expect(text).toMatch(/^HTTP\/1\.1 200 /);
-  });
-
-  it('an empty chunked body needs no content type where {} belongs', async () => {
-    const text = await exchangeBytes(
-      await listening(),
-      `POST /v1/trackers/a/delete HTTP/1.1\r\n${KEYED}Transfer-Encoding: chunked\r\n${CLOSE}0\r\n\r\n`,
-    );
-
-    expect(text).toMatch(/^HTTP\/1\.1 200 /);
-  });
-
-  it('a body in two pieces is one body', async () => {
-    const head = `POST /v1/lookup HTTP/1.1\r\n${KEYED}Content-Type: application/json\r\nContent-Length: 8\r\n${CLOSE}`;
-    const text = await exchangeBytes(await listening(), `${head}{"a"`, ':17}');
-
-    expect(text).toMatch(/"body":\{"a":17\}\}$/);
-  });
-
   it('a refused body that never ends is cut', async () => {
     const head = `POST /v1/nope HTTP/1.1\r\n${KEYED}Transfer-Encoding: chunked\r\n\r\n`;
     const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
@@ -181,28 +156,6 @@ describe('on a socket', () => {
     );
 
     expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401', 'HTTP/1.1 200']);
-  });
-});
-
-describe('a proxy request', () => {
-  const CONNECT = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n';
-  const stillAnswers = async (): Promise<void> => {
-    const text = await exchangeBytes(app, `GET /healthz HTTP/1.1\r\nHost: x\r\n${CLOSE}`);
-    expect(text).toMatch(/^HTTP\/1\.1 200 /);
-  };
-
-  it('may end in a reset', async () => {
-    await listening();
-    const broken = new Promise<void>((resolve) => {
-      app.server.on('connect', (_request, socket) => {
-        socket
-          .on('close', resolve)
-          .destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
-      });
-    });
-    await exchangeBytes(app, CONNECT);
-    await broken;
-    await stillAnswers();
   });
 });
 
@@ -258,25 +211,6 @@ describe('a caller who does not read', () => {
     expect(text.length).toBeGreaterThan(body.length);
   });
 
-  it('is cut off too when the long answer was ready before the answer to an earlier request', async () => {
-    const ready = Promise.withResolvers<void>();
-    const handleLong = () => {
-      setImmediate(ready.resolve);
-      return { status: 200, body: 'x'.repeat(32 * 1_048_576) } as const;
-    };
-    const handleSlow = () => ready.promise.then(() => ({ status: 200, body: '{}' }) as const);
-    const slow = aRoute({ method: 'GET', path: '/slow', access: 'public', handle: handleSlow });
-    const long = aRoute({ method: 'GET', path: '/long', access: 'public', handle: handleLong });
-    await listening({ routes: [slow, long], requestTimeouts: { writeMs: 1_000 } });
-    const closed = new Promise<void>((resolve) =>
-      app.server.once('connection', (socket) => socket.once('close', () => resolve())),
-    );
-    const silent = connect(portOf(app), '127.0.0.1').pause();
-    silent.write('GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET /long HTTP/1.1\r\nHost: x\r\n\r\n');
-    await closed;
-    silent.on('error', () => undefined).destroy();
-  });
-
   it('is cut off although the system has taken the answer for it, unless it asks again', async () => {
     const body = Buffer.alloc(1_048_576);
     const long = aRoute({
@@ -315,12 +249,6 @@ describe('a caller who stalls', () => {
     ],
   ])('%s gets 408 and is cut off', async (_where, bytes) => {
     expect(summary(await exchangeBytes(await listening(impatient), bytes))).toEqual([408, 'invalid_body']);
-  });
-
-  it('in a body that was refused already hears nothing more', async () => {
-    const bytes = `POST /v1/lookup HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{`;
-
-    expect(summary(await exchangeBytes(await listening(impatient), bytes))).toEqual([401, 'unauthorized']);
   });
 });
 

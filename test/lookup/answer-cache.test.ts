@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../domain/kernel/time.ts';
-import { companySchema } from '../../domain/lookup/result.ts';
 import type { ApiRequest } from '../../http/contract/route.ts';
 import { createAnswerCache } from '../../read-api/lookup/get-lookup.ts';
 import { AT, IP, result } from './lookup-events.ts';
@@ -15,16 +14,6 @@ describe('a cache result in memory', () => {
     cache.keep(IP, result(), AT);
     expect(cache.answer(request(AT + HOUR - 1), IP)?.status).toBe(200);
     expect(cache.answer(request(AT + HOUR), IP)).toBeNull();
-  });
-
-  it('leaves when others take its room: thousands of spellings of a large one do not fill the memory', () => {
-    const cache = createAnswerCache({ note: () => undefined, configured: () => PROVIDERS });
-    const large = result({ company: { ...companySchema.parse({}), name: 'x'.repeat(60_000) } });
-    const spellings = Array.from({ length: 2_000 }, (_, n) => `spelling ${n}`);
-    for (const spelling of spellings) cache.keep(spelling, large, AT);
-    const kept = spellings.filter((spelling) => cache.answer(request(AT), spelling) !== null);
-    expect(kept.length).toBeGreaterThan(1_000);
-    expect(kept.length * 60_000).toBeLessThan(64 * 1_048_576);
   });
 
   it('is used no longer than it is cache', () => {

@@ -54,16 +54,6 @@ it('requests the enrichment of a pending reveal and lets it wait by the digest o
   expect(awaited).toEqual([IP]);
 });
 
-it('gives the enrichment a correlation that leads to no reveal', async () => {
-  const { stored } = await aReveal(stack.store);
-  const { processor, asked } = aProcessor();
-  for (const event of stored) await processor.handle(event);
-  const [event] = stored;
-  const ids = [event?.id, event?.metadata.$correlationId, event?.metadata.$causationId];
-  expect(ids).not.toContain(asked[0]?.context.correlationId);
-  expect(ids).not.toContain(asked[0]?.context.causationId);
-});
-
 it('lets a reveal wait once when its event is delivered twice', async () => {
   const { reveal_id, stored } = await aReveal(stack.store);
   const { processor, asked } = aProcessor();
@@ -89,18 +79,6 @@ it('records the reveal on redelivery when it was killed after the request', asyn
   dies = false;
   await processor.handle(event);
   expect(await waiting(reveal_id)).toEqual([{ address_digest: digest(IP), asked: true }]);
-});
-
-it('reports a waiting reveal only after its row is there, so that a result in between is not missed', async () => {
-  const { reveal_id, stored } = await aReveal(stack.store);
-  let rows: unknown[] = [];
-  const { processor } = aProcessor({
-    onAwaited: async () => {
-      rows = await waiting(reveal_id);
-    },
-  });
-  for (const event of stored) await processor.handle(event);
-  expect(rows).toHaveLength(1);
 });
 
 it('leaves the request to the sweep when the intake is full', async () => {

@@ -103,25 +103,6 @@ const gaveUp = (round = 2): EnrichmentEvent => ({
 
 describe('a snapshot', () => {
   const snapshot = { type: 'Snapshot', before: MIDNIGHT, at: MIDNIGHT } as const;
-  it("replaces all ended rounds and cuts the result's times to their UTC days", () => {
-    given(enrichmentDecider, [requested(), failed(1), completed({}, { attempt: 2 })])
-      .when(snapshot)
-      .thenEvents([snapshotted()]);
-  });
-  it('keeps the time at which the last round was given up', () => {
-    given(enrichmentDecider, [requested(), completed(), requested(2, 'refresh'), gaveUp()])
-      .when(snapshot)
-      .thenEvents([snapshotted(new Date(AT).toISOString(), 2)]);
-  });
-  it("is not made of today's result, of a round in progress, or without a saved result", () => {
-    given(enrichmentDecider, [requested(), completed({ enriched_at: '2026-03-02T00:00:00.000Z' })])
-      .when(snapshot)
-      .thenEvents([]);
-    given(enrichmentDecider, [requested(), completed(), requested(2, 'refresh')])
-      .when(snapshot)
-      .thenEvents([]);
-    given(enrichmentDecider, [requested()]).when(snapshot).thenEvents([]);
-  });
   it('is made at once of a result that a clock ahead recorded', () => {
     given(enrichmentDecider, [requested(), completed()])
       .when({ type: 'Snapshot', before: MIDNIGHT - 365 * DAY, at: MIDNIGHT - 364 * DAY })
@@ -141,11 +122,6 @@ describe('a snapshot', () => {
       const { saved, ...others } = { ...after, snapshotted: false };
       expect({ ...others, saved: { ...saved, enriched_at, fresh_until } }).toEqual(before);
     }
-  });
-  it('is followed by further rounds, which another snapshot can replace', () => {
-    given(enrichmentDecider, [snapshotted(), requested(2, 'refresh'), completed({}, { round: 2 })])
-      .when(snapshot)
-      .thenEvents([snapshotted(null, 2)]);
   });
 });
 

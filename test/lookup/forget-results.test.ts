@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { forgetOldResults, snapshotOldEnrichments } from '../../bin/retention.ts';
-import { DAY, MINUTE, utcDay } from '../../domain/kernel/time.ts';
+import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
@@ -10,7 +10,6 @@ import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts
 import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
 import { isExpired } from '../support/is-expired.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
-import { explaining } from '../support/rows-read.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
 import { until } from '../support/until.ts';
 
@@ -67,36 +66,6 @@ describe('a saved result', () => {
       events: () => Array.fromAsync(store.readStream(stream)),
     };
   };
-
-  it('is looked for in pages, however many results are kept', async () => {
-    await api.sql.query(
-      `insert into read.saved_lookup (ip, match_type, network, sources, enriched_at, fresh_until, needs_company_enrichment)
-       select '2600::' || to_hex(n), 'isp', '{}', '{}', $1, $1, false from generate_series(1, 12000) n`,
-      [new Date(clock.now())],
-    );
-    await api.sql.query('analyze read.saved_lookup');
-    const { pool, read } = explaining(api.runtime.pool, 'unasked_results', 'saved_lookup');
-    await forgetOldResults({ ...api.runtime, pool }, new AbortController().signal);
-    await api.sql.query("delete from read.saved_lookup where ip like '2600::%'");
-    expect(read).toEqual([5_000, 5_000, 2_000]);
-  });
-
-  it('forgets days of requests in batches, so that no statement comes to its time limit', async () => {
-    const use =
-      "insert into work.lookup_use (ip, asked_on) select '2600::' || to_hex(n), $1 from generate_series(1, 4500) n";
-    await api.sql.query(use, [utcDay(clock.now() - 401 * DAY)]);
-    const deleted: (number | null)[] = [];
-    const { pool } = api.runtime;
-    const query = async (config: string | { text: string }, values?: unknown[]) => {
-      const done = await pool.query(config as never, values as never);
-      if (typeof config === 'string' && config.includes('delete from work.lookup_use'))
-        deleted.push(done.rowCount);
-      return done;
-    };
-    const counted = { query } as unknown as typeof pool;
-    await forgetOldResults({ ...api.runtime, pool: counted }, new AbortController().signal);
-    expect(deleted).toEqual([2_000, 2_000, 500]);
-  });
 
   it('stays readable for 400 days after its last request and is not_requested afterwards', async () => {
     const ip = '8.8.1.1';
@@ -205,16 +174,5 @@ describe('a saved result', () => {
     await rebuildAll();
     const { request_id: _, ...after } = (await api.get(key, ip)).json();
     expect(before).toMatchObject(after);
-  });
-
-  it('is shown as before after its reservations are removed at 90 days', async () => {
-    const ip = '8.8.1.5';
-    provider.says(ip, forever);
-    await enrich(ip);
-    clock.advance(91 * DAY);
-    const { forgetReservationsBefore } = await import('../../projections/lookup/lookups.ts');
-    await forgetReservationsBefore(api.sql, new Date(clock.now() - 90 * DAY).toISOString().slice(0, 10));
-    expect((await api.sql.query('select from read.reservation where ip = $1', [ip])).rows).toEqual([]);
-    expect(await status(ip)).toBe(200);
   });
 });

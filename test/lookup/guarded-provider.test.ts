@@ -6,10 +6,8 @@ import {
   type Guard,
   guardProvider,
 } from '../../processors/lookup/providers/guarded-provider.ts';
-import { createHttpProvider } from '../../processors/lookup/providers/http.ts';
 import { NotAsked, type Provider, Unavailable } from '../../processors/lookup/providers/provider.ts';
 import { createProviderCounts, takeFromBudget } from '../../processors/lookup/providers/provider-counts.ts';
-import { startAnsweringServer } from '../support/answering-server.ts';
 import { scriptedProvider } from '../support/providers.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -74,14 +72,6 @@ describe('a provider behind limits', () => {
     // Reported once, though twelve calls failed at the same time.
     expect([asked, ...seen]).toEqual([12, true]);
   });
-  it('is asked about other addresses although it rejects some', async () => {
-    const vendor = scriptedProvider('vendor');
-    vendor.says('2600::1', 'fails');
-    const guarded = guardProvider(vendor, NONE, guard());
-    for (let n = 1; n <= 20; n += 1)
-      await expect(guarded.lookup('2600::1', never)).rejects.toThrow('scripted');
-    expect(await guarded.lookup('8.8.8.8', never)).toBeNull();
-  });
   it('waits for its rate, and is not asked when that takes longer than its time limit', async () => {
     const vendor = scriptedProvider('vendor');
     let refusals = 2;
@@ -97,25 +87,6 @@ describe('a provider behind limits', () => {
     const away = guardProvider(vendor, limits, guard({ admit: () => Promise.reject(new Error('away')) }));
     await expect(away.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
     expect(vendor.asked('8.8.8.8')).toBe(1);
-  });
-  it('is asked in the order of the calls that wait for its rate', async () => {
-    const asked: string[] = [];
-    const vendor: Provider = {
-      name: 'vendor',
-      lookup: async (ip) => {
-        asked.push(ip);
-        return null;
-      },
-    };
-    let calls = 0;
-    const admit = () => {
-      calls += 1;
-      return calls % 2 === 1 ? { retryMs: 1 } : null;
-    };
-    const guarded = guardProvider(vendor, { ...NONE, requestsPerSecond: 1 }, guard({ admit }));
-    const ips = Array.from({ length: 10 }, (_, n) => `8.8.8.${n}`);
-    await Promise.all(ips.map((ip) => guarded.lookup(ip, never)));
-    expect(asked).toEqual(ips);
   });
   it('says beforehand that its rate or its budget would hold a call back', async () => {
     let day = '2026-03-01';
@@ -134,24 +105,6 @@ describe('a provider behind limits', () => {
     await expect(withRate.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
     expect(withRate.isHeldBack?.()).toBe(true);
   });
-  it('is not asked after an abort, and still for the calls of others', async () => {
-    const vendor = scriptedProvider('vendor');
-    const turn = Promise.withResolvers<null>();
-    const guarded = guardProvider(
-      vendor,
-      { ...NONE, requestsPerSecond: 1 },
-      guard({ admit: () => turn.promise }),
-    );
-    const stopping = new AbortController();
-    const aborted = guarded.lookup('8.8.4.4', stopping.signal);
-    const other = guarded.lookup('8.8.8.8', never);
-    stopping.abort();
-    await expect(aborted).rejects.toThrow(NotAsked);
-    turn.resolve(null);
-    expect(await other).toBeNull();
-    await expect(guarded.lookup('8.8.4.4', stopping.signal)).rejects.toThrow(NotAsked);
-    expect(vendor.asked('8.8.4.4')).toBe(0);
-  });
   it('is not asked when its budget is used up, or cannot be counted', async () => {
     const vendor = scriptedProvider('vendor');
     const limits = { ...NONE, requestsPerDay: 10 };
@@ -167,26 +120,6 @@ describe('a provider behind limits', () => {
     await expect(away.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
     expect(vendor.asked('8.8.8.8')).toBe(0);
   });
-});
-
-it('takes each call of a lookup from the budget, also one that repeats a lost one', async () => {
-  const server = await startAnsweringServer();
-  server.answers((response) => response.destroy());
-  const url = `${server.base}/{ip}`;
-  const vendor = createHttpProvider({ url, token: undefined, timeoutMs: 5_000, mapping: null });
-  let left = 3;
-  const takeFromBudget = async () => {
-    left -= 1;
-    return left >= 0;
-  };
-  const guarded = guardProvider(vendor, { ...NONE, requestsPerDay: 3 }, guard({ takeFromBudget }));
-  await expect(guarded.lookup('8.8.8.8', never)).rejects.toThrow(Unavailable);
-  // Without the call that would repeat it.
-  await expect(guarded.lookup('8.8.4.4', never)).rejects.toThrow(Unavailable);
-  await expect(guarded.lookup('8.8.4.4', never)).rejects.toThrow(NotAsked);
-  expect(server.asked).toHaveLength(3);
-  await vendor.close();
-  server.close();
 });
 
 describe('over several processes', () => {
@@ -240,25 +173,5 @@ describe('over several processes', () => {
       "select calls, taken from analytics.providers where provider = 'vendor' and day = '2026-03-01'",
     );
     expect(row).toEqual({ calls: '4', taken: '2' });
-  });
-
-  it('counts are saved by processes at once, whatever provider each asked first', async () => {
-    const names = Array.from({ length: 400 }, (_, n) => `provider ${n}`);
-    const both = [names, names.toReversed()].map((asked) => {
-      const counts = createProviderCounts({ pool: stack.pool, clock: stack.clock, log });
-      const ask = () => {
-        for (const name of asked) counts.asked(name, 'company', 1);
-      };
-      return { counts, ask };
-    });
-    const rounds = 20;
-    for (let round = 0; round < rounds; round += 1) {
-      for (const { ask } of both) ask();
-      await Promise.all(both.map(({ counts }) => counts.close()));
-    }
-    const saved = await stack.rows(
-      "select distinct company from work.provider_day where provider ^@ 'provider '",
-    );
-    expect(saved).toEqual([{ company: String(2 * rounds) }]);
   });
 });

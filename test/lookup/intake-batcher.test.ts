@@ -30,14 +30,6 @@ const reserve = (batcher: IntakeBatcher, partner: string, ip: string, pendingLim
     (state) => state.openByIp.get(ip),
   );
 
-const settle = (batcher: IntakeBatcher, partner: string, reservation: string) =>
-  batcher.submitCommand(
-    intakeStream(partner),
-    { type: 'Settle', partner_id: partner, reservation_ids: [reservation], at: stack.clock.now() },
-    stack.context(),
-    (state) => state.open.size,
-  );
-
 const eventsOf = (partner: string) => Array.fromAsync(stack.store.readStream(intakeStream(partner)));
 const ips = (count: number, from = 0) =>
   Array.from({ length: count }, (_, n) => `8.8.${(from + n) >> 8}.${(from + n) & 255}`);
@@ -71,55 +63,6 @@ describe('the batcher of a partner', () => {
     expect(new Set(results.map((result) => result.ok && result.value.value)).size).toBe(1);
     expect(results.filter((result) => result.ok && result.value.changed)).toHaveLength(1);
     expect(await eventsOf(partner)).toHaveLength(1);
-  });
-
-  it('reads what another process settled before it reports a full limit', async () => {
-    const partner = randomUUID();
-    const here = createIntakeBatcher(stack.store);
-    const there = createIntakeBatcher(stack.store);
-    const first = await reserve(here, partner, '8.8.8.8', 1);
-    await settle(there, partner, first.ok ? (first.value.value ?? '') : '');
-    expect(await reserve(here, partner, '8.8.4.4', 1)).toMatchObject({ ok: true });
-  });
-
-  it('counts each reservation once when many callers read on from the same fold', async () => {
-    const partner = randomUUID();
-    const here = createIntakeBatcher(stack.store);
-    const there = createIntakeBatcher(stack.store);
-    await reserve(here, partner, '8.8.0.1');
-    await reserve(there, partner, '8.8.0.2');
-    const unchanged = {
-      type: 'Reserve',
-      reservation_id: randomUUID(),
-      partner_id: partner,
-      key_id: 'key_a',
-      ip: '8.8.0.1',
-      kind: 'first',
-      dailyAllowance: null,
-      pendingLimit: 10,
-      finished: null,
-      at: stack.clock.now(),
-    } as const;
-    await Promise.all(Array.from({ length: 20 }, () => here.dryRun(intakeStream(partner), unchanged)));
-    const used = await here.submitCommand(intakeStream(partner), unchanged, stack.context(), (state) =>
-      state.usage.at(-1)?.used.get('key_a'),
-    );
-    expect(used).toMatchObject({ value: { value: 2 } });
-  });
-
-  it('starts from its last snapshot and reaches the same state', async () => {
-    const partner = randomUUID();
-    const batcher = createIntakeBatcher(stack.store);
-    await Promise.all(ips(2_100).map((ip) => reserve(batcher, partner, ip)));
-    const events = await eventsOf(partner);
-    const snapshots = events.filter((event) => event.type === 'lookup.IntakeSnapshotted.v1');
-    expect(snapshots.length).toBeGreaterThanOrEqual(2);
-    await stack.store.truncateBefore(intakeStream(partner), snapshots.at(-1)?.revision ?? 0);
-    const afresh = createIntakeBatcher(stack.store);
-    expect(await reserve(afresh, partner, '8.8.0.0')).toMatchObject({ ok: true, value: { changed: false } });
-    expect(await settle(afresh, partner, randomUUID())).toMatchObject({
-      value: { value: 2_100, changed: false },
-    });
   });
 
   it('records the caller and the time in the events', async () => {

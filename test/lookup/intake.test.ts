@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY, HOUR } from '../../domain/kernel/time.ts';
 import { type IntakeCommand, intakeDecider, snapshotIntake } from '../../domain/lookup/intake.ts';
-import { MAX_APPEND_BYTES } from '../../event-store/port.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT, made, reservation, settled } from './lookup-events.ts';
 
@@ -48,17 +47,6 @@ describe('reserving', () => {
     given(intakeDecider, [made(1, '8.8.8.8')])
       .when(reserve(2, '1.1.1.1', { dailyAllowance: 1, at: AT + DAY }))
       .thenEvents([made(2, '1.1.1.1', AT + DAY)]);
-  });
-  it('counts a reservation that is up to a minute late for the day that has begun', () => {
-    const midnight = Date.parse('2026-03-02T00:00:00.000Z');
-    const next = [made(1, '8.8.8.8', midnight), made(2, '8.8.4.4', midnight)];
-    const late = midnight - MINUTE;
-    given(intakeDecider, next)
-      .when(reserve(3, '1.1.1.1', { dailyAllowance: 2, at: late }))
-      .thenRefused('enrichment_limit');
-    given(intakeDecider, [...next, made(3, '9.9.9.9', late)])
-      .when(reserve(4, '1.1.1.1', { dailyAllowance: 3, at: midnight }))
-      .thenRefused('enrichment_limit');
   });
   it.each([
     ['an hour', '2026-03-01T23:30:00.000Z', HOUR],
@@ -137,25 +125,5 @@ describe('a snapshot', () => {
         expect(intakeDecider.evolve(intakeDecider.initial, snapshotIntake(state))).toEqual(state);
       }),
     );
-  });
-  it('fits into an append with ten thousand open reservations of a hundred keys', () => {
-    const key = (nth: number) => `key_${String(nth % 100).padStart(24, 'k')}`;
-    let state = intakeDecider.initial;
-    for (let nth = 1; nth <= 20_000; nth += 1) {
-      const ip = `2001:db80:1111:1111:1111:1111:${1_000 + (nth % 8_999)}:${1_000 + Math.floor(nth / 8_999)}`;
-      const events = [made(nth, ip, nth <= 10_000 ? AT : AT + DAY, key(nth))];
-      if (nth <= 10_000) events.push(settled(nth));
-      state = events.reduce(intakeDecider.evolve, state);
-    }
-    expect(state.open.size).toBe(10_000);
-    const snapshot = snapshotIntake(state);
-    expect(Buffer.byteLength(JSON.stringify(snapshot.data))).toBeLessThan(MAX_APPEND_BYTES - 2_048);
-    expect(intakeDecider.evolve(intakeDecider.initial, snapshot).usage).toEqual(state.usage);
-  });
-  it('does not change a state from which another one continues', () => {
-    const before = [made(1, '8.8.8.8')].reduce(intakeDecider.evolve, intakeDecider.initial);
-    [made(2, '8.8.4.4'), settled(1)].reduce(intakeDecider.evolve, before);
-    expect(before.open.size).toBe(1);
-    expect(before.openByIp.toObject()).toEqual({ '8.8.8.8': before.open.keySeq().first() });
   });
 });

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
-import { resubmitOrphaned } from '../../processors/lookup/settle-reservations.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyStore } from '../support/faulty-store.ts';
@@ -58,21 +57,6 @@ describe('a reservation whose submission is not confirmed', () => {
     expect((await api.post(key, ip)).statusCode).toBe(202);
     expect(await reservations(ip)).toEqual(['submitted']);
     expect((await api.usage(key)).json().enrichment.submission_unconfirmed).toBe(0);
-  });
-
-  it('is completed by the background process without a repeated request', async () => {
-    faults.failAppends('enrichment-', () => new OutcomeUnknown('no answer'));
-    const submittedAt = new Date(clock.now()).toISOString();
-    unavailable(await api.post(key, '5.8.0.4'), 'submission_unconfirmed');
-    faults.heal();
-    clock.advance(10_000);
-    await api.caughtUp();
-    expect(await resubmitOrphaned({ ...api.runtime, configured: () => [] })).toBeGreaterThan(0);
-    await api.caughtUp();
-    const answer = await api.get(key, '5.8.0.4');
-    expect(answer.statusCode).toBe(202);
-    expect(answer.json()).toMatchObject({ submitted_at: submittedAt });
-    expect(await reservations('5.8.0.4')).toEqual(['submitted']);
   });
 
   it('spends the allowance once, however often it is repeated', async () => {
@@ -142,11 +126,6 @@ describe('a store that fails', () => {
     faults.heal();
     expect((await api.get(own, '5.8.2.3')).statusCode).toBe(404);
     expect((await api.usage(own)).json().totals.requests).toBe(1);
-  });
-
-  it('in an unforeseen way is service_unavailable', async () => {
-    faults.failReads('enrichment-', () => new RangeError('a bug'));
-    unavailable(await api.post(key, '5.8.2.2'), 'service_unavailable');
   });
 });
 

@@ -201,19 +201,3 @@ describe('an expired key', () => {
     expect(await get(key, '5.7.9.2')).toEqual([401, 'unauthorized']);
   });
 });
-
-describe('a partner at its pending limit', () => {
-  it('takes room of the shared intake for whatever it gets in', async () => {
-    clock = manualClock();
-    provider = scriptedProvider();
-    provider.saysOtherwise(aCompany('Acme'));
-    api = await startApi({ clock, providers: [provider], env: { ENRICHMENT_INTAKE_PER_MINUTE: '3' } });
-    const key = await api.key({ pending_enrichments: 1 });
-    const answers: unknown[] = [];
-    for (let n = 0; n < 6; n += 1) {
-      answers.push((await post(key, `5.9.1.${n}`))[0]);
-      if (n < 3) await api.settled(key, `5.9.1.${n}`);
-    }
-    expect(answers).toEqual([202, 202, 202, 429, 429, 429]);
-  });
-});

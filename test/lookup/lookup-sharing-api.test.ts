@@ -102,14 +102,4 @@ describe('a submission', () => {
     expect((await api.post(second, ip)).json().refresh_status).toBe('pending');
     expect((await api.get(second, ip)).json().refresh_status).toBe('pending');
   });
-
-  it('of an address whose work has ended meanwhile needs nothing more', async () => {
-    const ip = '5.4.0.4';
-    provider.says(ip, aCompany('Done'));
-    await api.post(first, ip);
-    await api.settled(first, ip);
-    const before = (await pendingOf(second)).pending;
-    expect((await api.post(second, ip)).json()).toMatchObject({ refresh_status: 'not_needed' });
-    expect((await pendingOf(second)).pending).toBe(before);
-  });
 });

@@ -61,19 +61,6 @@ describe('the directory', () => {
   ])('refuses %s', async (line, message) => {
     await expect(parse(line)).rejects.toThrow(message);
   });
-  it('leaves turns of the event loop to others while it is parsed', async () => {
-    let turns = 0;
-    const count = () => {
-      turns += 1;
-      counting = setImmediate(count);
-    };
-    let counting = setImmediate(count);
-    const lines = Array.from({ length: 10_000 }, (_, nth) => block(`8.8.${nth % 256}.0/24`, 'many'));
-    const { find } = await parse(lines.join('\r\n'));
-    clearImmediate(counting);
-    expect(find('8.8.8.8')?.company?.name).toBe('many');
-    expect(turns).toBeGreaterThanOrEqual(99);
-  });
   it('is read again when its file changes and keeps the last valid version', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'doorplate-directory-'));
     const file = join(folder, 'directory.jsonl');

@@ -9,7 +9,6 @@ import {
 } from '../../processors/lookup/snapshot-enrichments.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
 import { dyingStore, Killed } from '../support/other-stores.ts';
-import { planOf, rowsRead } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { AT, completed, requested } from './lookup-events.ts';
 
@@ -127,23 +126,6 @@ describe('a snapshot run of enrichments', () => {
     expect(await stored(open)).toEqual(['EnrichmentSnapshotted']);
   });
 
-  it('does not read the streams of enrichments in progress, which thousands of addresses may keep that way', async () => {
-    stack.clock.set(DUE);
-    await enriched((ip) => [...ended(ip), round(requested(2, 'refresh'), ip)]);
-    const read: string[] = [];
-    const { store } = stack;
-    const noting: typeof store = {
-      ...store,
-      readStream: (stream, how) => {
-        read.push(stream);
-        return store.readStream(stream, how);
-      },
-    };
-    await run();
-    await run({ store: noting });
-    expect(read).toEqual([]);
-  });
-
   it('keeps the exact times of reported results for two days', async () => {
     await stack.pool.query('update work.processor set position = 0 where name = $1', [READER]);
     stack.clock.set(AT + 2 * DAY + HOUR);
@@ -156,35 +138,5 @@ describe('a snapshot run of enrichments', () => {
     await run();
     expect(blocked.at(-1)).toEqual(['saved-lookups', 0, 0]);
     expect(await stored(ip)).toEqual(['EnrichmentSnapshotted']);
-  });
-
-  it('reads no results of today, of which one partner may leave a million', async () => {
-    stack.clock.set(DUE);
-    await enriched(ended);
-    await run();
-    await stack.pool.query(
-      `insert into read.saved_lookup (ip, match_type, network, sources, enriched_at, fresh_until, needs_company_enrichment)
-       select 'today ' || n, 'unknown', '{}', '{}', $1, $1, false from generate_series(1, 5000) n`,
-      [new Date(DUE)],
-    );
-    await stack.rows('vacuum analyze read.saved_lookup');
-    const { pool } = stack;
-    // As the connections of the service (`openPool`).
-    const client = await stack.session('set enable_seqscan = off');
-    const read: number[] = [];
-    const explained = {
-      query: async (query: string | { text: string; values: unknown[] }, given: unknown[] = []) => {
-        const { text, values } = typeof query === 'string' ? { text: query, values: given } : query;
-        if (text.includes('from read.saved_lookup')) {
-          read.push(rowsRead(await planOf(client, text, values), 'saved_lookup'));
-        }
-        return pool.query(text, values);
-      },
-    } as unknown as typeof pool;
-    await snapshotEnrichments({ ...options, pool: explained });
-    await client.end();
-    expect(read).toHaveLength(2);
-    expect(Math.max(...read)).toBeLessThan(50);
-    await stack.pool.query("delete from read.saved_lookup where ip like 'today %'");
   });
 });

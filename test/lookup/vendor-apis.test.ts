@@ -200,25 +200,6 @@ describe("a vendor's API", () => {
     await provider.close();
   });
 
-  it('has a preset of its own in the chain when the operator copies and changes one', async () => {
-    const preset = parsePreset(
-      JSON.stringify({
-        request: { url: `${server.base}/{ip}`, unknown_status: 404 },
-        match_type: { from: '/firm', value: 'company' },
-        'company.name': '/firm',
-      }),
-    ) as ApiProviderOptions['preset'];
-    const provider = open('own', preset);
-    server.answers(json(200, { firm: 'Acme' }));
-    expect(await provider.lookup('8.8.8.8', never)).toMatchObject({
-      match_type: 'company',
-      company: { name: 'Acme' },
-    });
-    server.answers(json(404, {}));
-    expect(await provider.lookup('8.8.8.8', never)).toBeNull();
-    await provider.close();
-  });
-
   it('without its token stops the start with the name of the variable', async () => {
     const config = loadConfig({ ENRICHMENT_PROVIDERS: 'directory,ipinfo' });
     await expect(buildChain(config, { log: pino({ level: 'silent' }), guard: GUARD })).rejects.toThrow(

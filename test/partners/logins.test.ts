@@ -99,21 +99,3 @@ it.each([
     expect(await logins.find(token)).toBeNull();
   },
 );
-
-it('a user has at most 100 logins at once, and a new one ends the one that was unused for longest', async () => {
-  const [userId, other] = [await aUser(), await aUser()];
-  const ticking = { at: clock.now(), now: () => (ticking.at += 1) };
-  const logins = createLogins({ pool, clock: ticking });
-  await logins.begin(other, 'old');
-  for (let nth = 0; nth < 20; nth += 1) await logins.begin(userId, 'old');
-  const firstTwenty = new Date(ticking.at);
-  for (let nth = 0; nth < 100; nth += 1) await logins.begin(userId, 'old');
-  expect(await logins.count(userId)).toBe(100);
-  const early = await stack.rows('select from work.login where user_id = $1 and began_at <= $2', [
-    userId,
-    firstTwenty,
-  ]);
-  expect(early).toEqual([]);
-  expect(await logins.begin(userId, 'wrong')).toBeNull();
-  expect([await logins.count(userId), await logins.count(other)]).toEqual([100, 1]);
-});

@@ -5,7 +5,7 @@ import {
   type KeyLimits,
   type PartnerEvent,
 } from '../../domain/partners/events.ts';
-import { type PartnerRefusal, partnerDecider, snapshotPartner } from '../../domain/partners/partner.ts';
+import { type PartnerRefusal, partnerDecider } from '../../domain/partners/partner.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 
@@ -100,21 +100,6 @@ describe('a key', () => {
       .when({ type: 'UpdateKey', partner_id: ANNA, key_id: 'k1', limits: {}, by: 'operator', at: AT })
       .thenRefused('key_revoked');
     given(partnerDecider, [created]).when(revoke).thenRefused('key_not_found');
-  });
-  it('that was revoked is remembered among the last 2,500, so that a snapshot fits into an append', () => {
-    const state = Array.from({ length: 40_000 }, (_, nth) => `key_${String(nth).padStart(24, '0')}`)
-      .flatMap((id) => [keyMade(id, id), revoked(id)])
-      .reduce(partnerDecider.evolve, partnerDecider.evolve(partnerDecider.initial, created));
-    const snapshot = snapshotPartner(state);
-    expect(Buffer.byteLength(JSON.stringify(snapshot))).toBeLessThan(512 * 1_024);
-    expect(partnerDecider.evolve(partnerDecider.initial, snapshot)).toEqual(state);
-    const last = {
-      type: 'RevokeKey',
-      partner_id: ANNA,
-      key_id: `key_${'37501'.padStart(24, '0')}`,
-      at: AT,
-    } as const;
-    expect(partnerDecider.decide(last, state)).toEqual({ ok: true, value: [] });
   });
 });
 

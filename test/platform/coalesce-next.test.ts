@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
 import { coalesceNext } from '../../platform/limits/coalesce.ts';
 
@@ -37,22 +37,4 @@ it('asks again after a failed query, which fails only its own callers', async ()
   await expect(first).rejects.toThrow('away');
   store.asked[1]?.resolve(null);
   expect(await second).toBeNull();
-});
-
-it('begins a shared call no sooner than its gap after the one before', async () => {
-  vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
-  let calls = 0;
-  const call = coalesceNext(async () => {
-    calls += 1;
-  }, 20);
-  const first = call();
-  const others = [call(), call()];
-  await first;
-  await vi.advanceTimersByTimeAsync(19);
-  others.push(call());
-  expect(calls).toBe(1);
-  await vi.advanceTimersByTimeAsync(1);
-  await Promise.all(others);
-  expect(calls).toBe(2);
 });

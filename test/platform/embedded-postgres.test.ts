@@ -1,5 +1,4 @@
 import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -115,19 +114,6 @@ describe('the embedded PostgreSQL', () => {
     expect(first.url).toContain('@127.0.0.1:');
     await first.stop();
     expect((await start({ dataDir: longFolder })).url).toBe(first.url);
-  });
-
-  it('takes another port when another program has taken its port', async () => {
-    const first = await start({ dataDir: longFolder });
-    await first.stop();
-    const portHolder = createServer();
-    await new Promise<void>((resolve) =>
-      portHolder.listen(Number(new URL(first.url).port), '127.0.0.1', resolve),
-    );
-    const second = await start({ dataDir: longFolder });
-    portHolder.close();
-    expect(second.url).not.toBe(first.url);
-    expect(await query(second.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
   it('survives a kill -9 of its server process, and the next start takes it over', async () => {

@@ -4,13 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bindKeys, keyedDigest, resealKeys, serviceKey } from '../../platform/crypto/keyring.ts';
+import { keyedDigest, resealKeys, serviceKey } from '../../platform/crypto/keyring.ts';
 import {
   beginKeyChange,
   endKeyChange,
   keyFileIn,
   loadMasterKey,
-  type MasterKey,
   masterKeyFrom,
 } from '../../platform/crypto/master-key.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -46,17 +45,6 @@ describe('the master key', () => {
     expect(() => masterKeyFrom(newKey()).open(sealed, 'mine')).toThrow(/^MASTER_KEY is not/);
   });
 
-  it('opens what the previous key sealed, and seals under itself', () => {
-    const [old, current] = [newKey(), newKey()];
-    const sealed = masterKeyFrom(old).seal(Buffer.from('secret'));
-    const configured = { MASTER_KEY: base64(current), MASTER_KEY_PREVIOUS: base64(old) };
-    const both = loadMasterKey(configured, folder);
-    expect(both.open(sealed).toString()).toBe('secret');
-    const again = both.seal(both.open(sealed));
-    expect(again.master_key_id).toBe(both.currentId());
-    expect(masterKeyFrom(current).open(again).toString()).toBe('secret');
-  });
-
   it('is created once, for its owner alone, and found again', async () => {
     const made = [loadMasterKey({}, folder), loadMasterKey({}, folder)].map((key) => key.currentId());
     expect(made[0]).toBe(made[1]);
@@ -82,15 +70,6 @@ describe('the master key', () => {
     expect(() => loadMasterKey({}, folder).open(before)).toThrow(/^MASTER_KEY is not/);
     expect((await stat(keyFileIn(folder))).mode & 0o777).toBe(0o600);
     expect(await readdir(folder)).toEqual(['master.key']);
-  });
-
-  it('lets a running process open what was sealed after a change', () => {
-    const user = loadMasterKey({}, folder);
-    user.seal(Buffer.from('x'));
-    beginKeyChange(keyFileIn(folder));
-    const sealed = loadMasterKey({}, folder).seal(Buffer.from('secret'));
-    expect(user.open(sealed).toString()).toBe('secret');
-    endKeyChange(keyFileIn(folder));
   });
 
   it('is refused from a file with other content', async () => {
@@ -150,33 +129,5 @@ describe('a key of the service', () => {
       'the key seven of work.keyring does not open',
     );
     await expect(resealKeys(pool, master)).rejects.toThrow();
-  });
-
-  it('opens as an earlier version sealed it, without its name, and is then bound to its name once', async () => {
-    const [old, current] = [newKey(), newKey()];
-    const [before, master] = [masterKeyFrom(old), masterKeyFrom(current, old)];
-    await pool.query('delete from work.keyring');
-    const insertUnbound = async (name: string, key: Buffer, under: MasterKey): Promise<void> => {
-      const { master_key_id, sealed } = under.seal(key);
-      await pool.query('insert into work.keyring (name, master_key_id, sealed) values ($1, $2, $3)', [
-        name,
-        master_key_id,
-        sealed,
-      ]);
-    };
-    const [key, left] = [newKey(), newKey()];
-    await insertUnbound('unbound', key, master);
-    await insertUnbound('under the key before', left, before);
-    expect(await serviceKey(pool, master, 'unbound')).toEqual(key);
-    expect([await bindKeys(pool, master), await bindKeys(pool, master)]).toEqual([1, 0]);
-    expect(await serviceKey(pool, master, 'unbound')).toEqual(key);
-    // The change of the master key binds the rest.
-    expect([await resealKeys(pool, master), await resealKeys(pool, master)]).toEqual([1, 0]);
-    expect(await serviceKey(pool, masterKeyFrom(current), 'under the key before')).toEqual(left);
-    await pool.query(
-      `update work.keyring set sealed = (select sealed from work.keyring where name = 'unbound')
-       where name = 'under the key before'`,
-    );
-    await expect(serviceKey(pool, master, 'under the key before')).rejects.toThrow();
   });
 });

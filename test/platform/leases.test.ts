@@ -6,7 +6,6 @@ import { it as base, describe, expect } from 'vitest';
 import { systemClock } from '../../platform/clock/clock.ts';
 import { enterLeases } from '../../platform/leases/leases.ts';
 import { testDatabase } from '../support/database.ts';
-import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { until } from '../support/until.ts';
 
 const log = pino({ level: 'silent' });
@@ -139,83 +138,6 @@ describe.concurrent('groups', () => {
     expect(starts).toBe(4);
     await first.stop();
   });
-
-  it('are released by a command when a worker starts', async ({ stage: { startHolder, url } }) => {
-    const command = await enterLeases({ url: url, role: 'command', clock: systemClock, log });
-    let leads = false;
-    command.lead('a', async (_lease, signal) => {
-      leads = true;
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-      leads = false;
-    });
-    await until('the command leads', () => leads);
-    const worker = startHolder('a');
-    await until('the worker leads', () => worker.led.has('a'));
-    expect(leads).toBe(false);
-    await command.stop();
-  });
-});
-
-it.concurrent('a group is not ended when the database takes most of a second to answer a heartbeat', async ({
-  stage,
-}) => {
-  const { proxy, url } = await startDatabaseProxy(stage.url);
-  const leases = await enterLeases({ url, role: 'workers', clock: systemClock, log });
-  let starts = 0;
-  leases.lead('e', async (_lease, signal) => {
-    starts += 1;
-    await aborted(signal);
-  });
-  await until('it leads', () => starts === 1);
-  proxy.delay(425);
-  const before = await stage.beatsOf(leases.processId);
-  await until('it beats on', async () => (await stage.beatsOf(leases.processId)) > before + 4);
-  expect(starts).toBe(1);
-  proxy.delay(0);
-  await leases.stop();
-  await proxy.close();
-});
-
-it.concurrent('a process whose heartbeat session is cut reconnects before the others miss it', async ({
-  stage: { beatsOf, pool, startHolder },
-}) => {
-  const first = startHolder('f');
-  await until('the first leads', () => first.led.has('f'));
-  const { rows } = await pool.query('select process_id from work.process');
-  const holder = rows[0].process_id;
-  startHolder('f');
-  await until(
-    'the second has entered',
-    async () => (await pool.query('select from work.process')).rowCount === 2,
-  );
-  const number = first.led.get('f');
-  for (let cut = 0; cut < 5; cut += 1) {
-    await pool.query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [
-      `doorplate heartbeat ${holder}`,
-    ]);
-    const before = await beatsOf(holder);
-    await until('it beats on', async () => (await beatsOf(holder)) > before + 1);
-  }
-  expect(first.led.get('f')).toBe(number);
-});
-
-it.concurrent('groups end at once at a stop although a heartbeat is not answered', async ({ stage }) => {
-  const { proxy, url } = await startDatabaseProxy(stage.url);
-  const leases = await enterLeases({ url, role: 'workers', clock: systemClock, log });
-  let leading: AbortSignal | null = null;
-  leases.lead('g', async (_lease, signal) => {
-    leading = signal;
-    await aborted(signal);
-  });
-  const signal = await until<AbortSignal | null>('it leads', () => leading);
-  proxy.freeze('answers');
-  const sent = proxy.sent();
-  await until('a heartbeat is in progress', () => proxy.sent() > sent);
-  const stopped = leases.stop();
-  expect(signal.aborted).toBe(true);
-  proxy.thaw();
-  await stopped;
-  await proxy.close();
 });
 
 describe.concurrent('the providers that workers ask', () => {

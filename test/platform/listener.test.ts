@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { Listener } from '../../platform/postgres/notifications.ts';
@@ -53,25 +51,4 @@ it('the listener reconnects when its quiet connection no longer answers', async 
   await listener.close();
   thaw();
   await drop();
-});
-
-it('the listener reconnects when a server accepts the connection and never answers', async () => {
-  let connections = 0;
-  const silent = createServer(() => {
-    connections += 1;
-  });
-  silent.listen(0, '127.0.0.1');
-  await once(silent, 'listening');
-  const { port } = silent.address() as AddressInfo;
-  const url = `postgres://doorplate@127.0.0.1:${port}/doorplate`;
-  const listener = new Listener({
-    url,
-    name: 'a test',
-    channels: ['talk'],
-    onNotification: () => undefined,
-  });
-  listener.ensure();
-  await until('a second connection', () => connections >= 2, 10_000);
-  await listener.close();
-  silent.close();
 });

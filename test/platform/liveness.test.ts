@@ -20,28 +20,6 @@ it('a process counts as dead when its heartbeat count is unchanged in three chec
   expect(goneAt).toEqual([false, false, false, true]);
 });
 
-it('a process does not count as dead when the database was unavailable for the checks', () => {
-  const liveness = createLiveness();
-  liveness.observe(other(7), 0);
-  liveness.observe(other(7), 60_000);
-  expect(liveness.isGone('other')).toBe(false);
-});
-
-it('a process without a session counts as dead at the second check, which follows soon', () => {
-  const liveness = createLiveness();
-  liveness.observe(other(7, false), 0);
-  expect([liveness.isGone('other'), liveness.hasDoubt()]).toEqual([false, true]);
-  liveness.observe(other(7, false), 250);
-  expect([liveness.isGone('other'), liveness.hasDoubt()]).toEqual([true, false]);
-});
-
-it('a process that has reconnected counts as alive', () => {
-  const liveness = createLiveness();
-  liveness.observe(other(7, false), 0);
-  liveness.observe(other(8, true), 250);
-  expect(liveness.isGone('other')).toBe(false);
-});
-
 it('a process without a row counts as dead', () => {
   expect(createLiveness().isGone('other')).toBe(true);
 });

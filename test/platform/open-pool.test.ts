@@ -4,10 +4,9 @@ import { sql } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { openPool, withSettings } from '../../platform/postgres/pool.ts';
-import { createSlonik, POOL_SIZE } from '../../platform/postgres/slonik.ts';
+import { createSlonik } from '../../platform/postgres/slonik.ts';
 import { withSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import { eventually } from '../support/eventually.ts';
-import { freezeSessions } from '../support/frozen-sessions.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -42,32 +41,10 @@ it.each([
   await composed.end();
 });
 
-it('keeps the settings of a URL that has some, and its own beside them', async () => {
-  const url = withSettings(stack.url, '-c work_mem=8MB -c search_path=public');
-  const [pool, composed] = [openPool(url, pino({ level: 'silent' }), {}), await createSlonik(url)];
-  const asked = sql.unsafe`select current_setting('work_mem') || ' ' || current_setting('search_path') as value`;
-  const { rows } = await pool.query(asked.sql);
-  expect([rows[0].value, await composed.oneFirst(asked)]).toEqual(Array(2).fill('8MB pg_catalog'));
-  await pool.end();
-  await composed.end();
-});
-
 it('frees the locks of a process that freezes within a transaction', async () => {
   const pool = openPool(stack.url, pino({ level: 'silent' }), { max: 1 });
   const { rows } = await pool.query(`show idle_in_transaction_session_timeout`);
   expect(rows).toEqual([{ idle_in_transaction_session_timeout: '3s' }]);
-  await pool.end();
-});
-
-it('keeps half of its connections while nothing uses them', async () => {
-  const pool = openPool(stack.url, pino({ level: 'silent' }), { max: 2, idleTimeoutMillis: 1 });
-  const pid = async () => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid;
-  const pids = await Promise.all([pid(), pid()]);
-  const open = () => stack.rows(`select from pg_stat_activity where pid in (${pids})`);
-  await eventually('an idle one is closed', async () => (await open()).length < 2);
-  expect(pids).toContain(await pid());
-  // Or a firewall forgets them in a quiet hour, and the next calls wait for answers that never come.
-  expect(pool.options).toMatchObject({ keepAlive: true, keepAliveInitialDelayMillis: 10_000 });
   await pool.end();
 });
 
@@ -113,14 +90,3 @@ it.each(['in', 'between'])(
     await pool.end();
   },
 );
-
-it('gives up composed reads whose connections no longer answer, and has others for the next', async () => {
-  const composed = await createSlonik(stack.url);
-  const read = () => composed.oneFirst(sql.unsafe`select pg_backend_pid()`);
-  const pids = (await Promise.all(Array.from({ length: POOL_SIZE }, read))).map(Number);
-  freezeSessions(pids);
-  const lost = await Promise.allSettled(pids.map(read));
-  expect(lost.map(({ status }) => status)).toEqual(pids.map(() => 'rejected'));
-  expect(pids).not.toContain(await read());
-  await composed.end();
-});

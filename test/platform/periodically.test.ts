@@ -30,23 +30,3 @@ it.each([
   ending.abort();
   await done;
 });
-
-it('a job never runs twice at once, and the stop does not wait for it', async () => {
-  const ending = new AbortController();
-  let begun = 0;
-  const done = periodically(ending.signal, log, [
-    [
-      '* * * * * *',
-      () => {
-        begun += 1;
-        return new Promise(() => undefined);
-      },
-    ],
-    ['* * * * * *', async () => Promise.reject(new Error('it fails'))],
-  ]);
-  await until('the job began', () => begun === 1);
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
-  expect(begun).toBe(1);
-  ending.abort();
-  await done;
-});

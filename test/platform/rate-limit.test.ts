@@ -1,12 +1,9 @@
 import fc from 'fast-check';
 import pg from 'pg';
-import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLocalLimiter, createRateLimiter, sweepRates } from '../../platform/limits/rate-limit.ts';
-import { openPool } from '../../platform/postgres/pool.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
-import { explaining } from '../support/rows-read.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
@@ -57,28 +54,6 @@ describe('a limit in one process', () => {
     );
   });
 
-  it('admits nothing beyond a ceiling that changes', () => {
-    const anyStep = fc.record({
-      step: fc.integer({ min: 0, max: 400 }),
-      ceiling: fc.integer({ min: 1, max: 8 }),
-    });
-    fc.assert(
-      fc.property(fc.array(anyStep), (steps) => {
-        const clock = manualClock();
-        const limiter = createLocalLimiter(clock);
-        const admitted: number[] = [];
-        for (const { step, ceiling } of steps) {
-          clock.advance(step);
-          const lately = admitted.filter((at) => at > clock.now() - 1_000).length;
-          expect(limiter.quota('k', ceiling).left).toBe(Math.max(0, ceiling - lately));
-          const isAdmitted = limiter.admit('k', ceiling) === null;
-          expect(isAdmitted).toBe(lately < ceiling);
-          if (isAdmitted) admitted.push(clock.now());
-        }
-      }),
-    );
-  });
-
   it('tells what is left, and until when', () => {
     fc.assert(
       fc.property(
@@ -119,16 +94,6 @@ describe('a limit in one process', () => {
   });
 });
 
-/** The counts that sequential scans have read, as the pool's only connection knows it. */
-const scannedCounts = async (one: pg.Pool): Promise<number> => {
-  await one.query('select pg_stat_force_next_flush()');
-  await one.query('select pg_stat_clear_snapshot()');
-  const { rows } = await one.query(
-    `select seq_tup_read::int as read from pg_stat_user_tables where relid = 'work.rate'::regclass`,
-  );
-  return rows[0].read;
-};
-
 describe('a limit over several processes', () => {
   const two = (clock = manualClock()) => {
     const options = { pool, clock, alone: () => false };
@@ -164,66 +129,6 @@ describe('a limit over several processes', () => {
     }
     const all = admitted.reduce((sum, [, n]) => sum + n, 0);
     expect(all).toBeGreaterThanOrEqual(0.85 * 20 * 5.2);
-  });
-
-  it('refuses nothing far below the ceiling, however many processes there are', async () => {
-    const clock = manualClock();
-    const limiters = Array.from({ length: 4 }, () => createRateLimiter({ pool, clock, alone: () => false }));
-    let refused = 0;
-    for (let step = 0; step < 60; step += 1) {
-      clock.advance(60);
-      const limiter = limiters[step % limiters.length];
-      if ((await limiter?.admit('gentle', 50)) !== null) refused += 1;
-      if ((await limiter?.admit('gentle intake', 900, 60_000)) !== null) refused += 1;
-    }
-    expect(refused).toBe(0);
-  });
-
-  it('reads no counts of other callers, of which visitors leave thousands a minute', async () => {
-    const clock = manualClock();
-    // One connection, whose plans are made while the table is small.
-    const one = openPool(database.url, pino({ level: 'silent' }), { max: 1 });
-    const limiter = createRateLimiter({ pool: one, clock, alone: () => false });
-    const admit = async (times: number): Promise<number> => {
-      const before = await scannedCounts(one);
-      for (let n = 0; n < times; n += 1) {
-        clock.advance(1_000);
-        await limiter.admit('one of many', 1);
-      }
-      return (await scannedCounts(one)) - before;
-    };
-    await one.query('delete from work.rate; analyze work.rate');
-    await admit(10);
-    await one.query(
-      `insert into work.rate (name, slot, used, window_ms)
-       select 'visitor ' || n, 0, array_fill(0, array[11]), 1000 from generate_series(1, 2000) n`,
-    );
-    expect(await admit(10)).toBe(0);
-    await one.end();
-  });
-
-  /** A pool that notes how many statements are sent. */
-  const countedPool = () => {
-    const counted = { statements: 0 };
-    const query = (...given: [pg.QueryConfig]) => {
-      counted.statements += 1;
-      return pool.query(...given);
-    };
-    return { counted, pool: Object.assign(Object.create(pool), { query }) as pg.Pool };
-  };
-
-  it('takes the rates of many callers in few statements', async () => {
-    const { counted, pool } = countedPool();
-    const clock = manualClock();
-    const limiter = createRateLimiter({ pool, clock, alone: () => false });
-    const admitAll = () =>
-      Promise.all(Array.from({ length: 500 }, (_, n) => limiter.admit(`one of ${n}`, 1)));
-    expect((await admitAll()).filter((verdict) => verdict === null)).toHaveLength(500);
-    expect(counted.statements).toBeLessThan(20);
-    clock.advance(300);
-    expect(await admitAll()).not.toContain(null);
-    clock.advance(800);
-    expect(new Set(await admitAll())).toEqual(new Set([null]));
   });
 
   it('outlives a process when its window is longer than a second', async () => {
@@ -318,37 +223,5 @@ describe('rates without recent use', () => {
     expect(await left(132_000)).toEqual(['day']);
     expect(await left(2 * windows.day - 1)).toEqual(['day']);
     expect(await left(2.2 * windows.day)).toEqual([]);
-  });
-
-  it('are left to the next run while a process takes them, as a statement that took two of them would deadlock', async () => {
-    const late = Date.UTC(2026, 2, 1);
-    await pool.query(`insert into work.rate (name, slot, used, window_ms)
-      select 'swept b ' || n, 1, '{1}', 1000 from generate_series(1, 3) n`);
-    const taking = await pool.connect();
-    try {
-      await taking.query('begin');
-      await taking.query(`select from work.rate where name = 'swept b 2' for update`);
-      await sweepRates(pool, late);
-      const { rows } = await taking.query(`select name from work.rate where name ^@ 'swept b'`);
-      expect(rows).toEqual([{ name: 'swept b 2' }]);
-      await taking.query('commit');
-    } finally {
-      taking.release();
-    }
-    await sweepRates(pool, late);
-    expect((await pool.query(`select from work.rate where name ^@ 'swept b'`)).rows).toEqual([]);
-  });
-
-  it('are deleted page by page, since each network of a visitor has its own', async () => {
-    await pool.query(
-      `insert into work.rate (name, slot, used, window_ms) select 'visitor ' || n, 1, '{1}', 1000 from generate_series(1, 12000) n`,
-    );
-    await pool.query('analyze work.rate');
-    const { pool: explained, read } = explaining(pool, 'sweep_rates', 'rate');
-    await sweepRates(explained, Date.UTC(2026, 2, 1));
-    expect(read).toHaveLength(6);
-    // The page, the rows of it that are locked, and those that are deleted.
-    expect(Math.max(...read), String(read)).toBeLessThanOrEqual(3 * 2_500);
-    expect((await pool.query(`select from work.rate where name ^@ 'visitor '`)).rows).toEqual([]);
   });
 });

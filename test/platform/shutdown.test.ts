@@ -1,6 +1,5 @@
 import { EventEmitter } from 'node:events';
 import { expect, it, vi } from 'vitest';
-import { nextTurn } from '../../platform/clock/waiting.ts';
 import { createShutdown } from '../../platform/telemetry/shutdown.ts';
 
 function process_(limitMs = 10_000) {
@@ -34,29 +33,6 @@ it.each(['SIGTERM', 'SIGINT'])(
   },
 );
 
-it('ends the parts of a start that was under way when the signal came', async () => {
-  const { shutdown, signals, ended } = process_();
-  const started = Promise.withResolvers<void>();
-  const database = vi.fn();
-  void shutdown.starting(started.promise);
-  signals.emit('SIGTERM');
-  await nextTurn();
-  shutdown.register('database', database);
-  started.resolve();
-  expect(await ended).toBe(0);
-  expect(database).toHaveBeenCalledOnce();
-});
-
-it('logs what a start fails with once it is ended, and reports it to the caller before', async () => {
-  const failing = () => Promise.reject(new Error('no pool'));
-  const { shutdown, signals, ended, log } = process_();
-  await expect(shutdown.starting(failing())).rejects.toThrow('no pool');
-  signals.emit('SIGTERM');
-  await shutdown.starting(failing());
-  expect(log.error).toHaveBeenCalledOnce();
-  expect(await ended).toBe(0);
-});
-
 it('ends the other parts when one fails, and the process with 1', async () => {
   const { shutdown, signals, ended, log } = process_();
   const database = vi.fn();
@@ -88,15 +64,4 @@ it('aborts on a second signal and names the part that hangs', async () => {
   expect(log.error.mock.calls).toEqual([
     ['SIGINT during the shutdown: ending at once, with "listener" not ended'],
   ]);
-});
-
-it('aborts when the time limit has passed', async () => {
-  vi.useFakeTimers();
-  const { shutdown, signals, ended, log } = process_();
-  shutdown.register('listener', never);
-  signals.emit('SIGTERM');
-  vi.advanceTimersByTime(10_000);
-  vi.useRealTimers();
-  expect(await ended).toBe(1);
-  expect(log.error.mock.calls[0]?.[0]).toMatch(/^the shutdown took over 10 s/);
 });

@@ -1,13 +1,10 @@
 import { lookup } from 'node:dns/promises';
-import pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {
-  AppendTooLarge,
   OutcomeUnknown,
   StoreBusy,
   StoreUnavailable,
-  StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import { BackendTimeout } from '../../http/errors/failures.ts';
@@ -60,46 +57,15 @@ describe('a transient error', () => {
     expect(isTransient(new Error('reading failed', { cause: withCode('ENOTFOUND') }))).toBe(true);
   });
 
-  it('may be among the errors of all addresses of a host', () => {
-    expect(isTransient(new AggregateError([withCode('ECONNREFUSED'), withCode('EHOSTUNREACH')]))).toBe(true);
-  });
-
   it("is Node's error for a name that does not resolve", async () => {
     const error = await lookup('no-such-host.invalid').catch((reason: unknown) => reason);
     expect(isTransient(error)).toBe(true);
   });
-
-  it("is pg's error for a pool timeout and for a refused connection", async () => {
-    const pool = new pg.Pool({
-      connectionString: 'postgresql://127.0.0.1:1/none',
-      connectionTimeoutMillis: 500,
-    });
-    const error = await pool.query('select 1').catch((reason: unknown) => reason);
-    expect(isTransient(error)).toBe(true);
-    await pool.end();
-  });
 });
 
 describe('a permanent error', () => {
-  it.each(['23505', '22P02', '42703', '22003', '54000', 'XX000'])('has the SQLSTATE %s', (code) =>
-    expect(isTransient(sqlState(code))).toBe(false),
-  );
-
   it("is a schema's refusal, also of a field named timeout", () => {
     const refused = z.object({ timeout: z.number() }).safeParse({ timeout: 'ECONNRESET 57P01' });
     expect(isTransient(refused.error)).toBe(false);
   });
-
-  it.each([
-    new TypeError('cannot read the timeout of a terminated ECONN'),
-    new StreamExpired(),
-    new AppendTooLarge(),
-  ])('is %o', (error) => expect(isTransient(error)).toBe(false));
-
-  it('is a missing file', () => {
-    expect(isTransient(withCode('ENOENT', { syscall: 'open' }))).toBe(false);
-    expect(isTransient(withCode('ENOENT', { syscall: 'connect' }))).toBe(true);
-  });
-
-  it('is a thrown value that is not an error', () => expect(isTransient('ECONNRESET')).toBe(false));
 });

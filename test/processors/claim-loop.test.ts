@@ -69,22 +69,6 @@ it('makes each attempt once over three processes, never more than its slots at a
   for (const count of most) expect(count).toBeLessThanOrEqual(4);
 });
 
-it('fills every slot, and a free slot takes the next attempt', async () => {
-  await add(5);
-  const release = Promise.withResolvers<void>();
-  const began: string[] = [];
-  const loop = start(async (claim) => {
-    began.push(claim.item);
-    if (began.length <= 4) await release.promise;
-    await done(claim);
-  });
-  await until('four have begun', () => began.length === 4);
-  release.resolve();
-  await until('all jobs are done', async () => (await left()) === 0);
-  expect(began).toHaveLength(5);
-  await loop.stop();
-});
-
 it('makes an attempt that was held back as soon as what held it back can be used', async () => {
   await add(3);
   const held: string[] = [];

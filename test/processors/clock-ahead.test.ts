@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { createIntakeBatcher, type LookupStreams } from '../../commands/lookup/enrichment-streams.ts';
 import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
-import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY, HOUR } from '../../domain/kernel/time.ts';
 import { intakeEvents } from '../../domain/lookup/events.ts';
 import { intakeDecider, intakeStream, snapshotIntake } from '../../domain/lookup/intake.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
@@ -201,24 +201,6 @@ describe.each([
         8_000,
       );
     });
-
-    it("frees the endpoint's slots held by workers that have died since", async () => {
-      const deliverer = prepare();
-      const endpoint = anEndpoint();
-      const [d] = await deliverer.queue(endpoint, 1);
-      const leaseUntil = new Date(deliverer.clock.now() + ahead + 30_000);
-      for (const [delivery, attempt] of [
-        [d?.delivery_id, 1],
-        [randomUUID(), 1],
-      ])
-        await stack.rows(
-          `insert into work.delivery_claim (delivery_id, cycle, attempt, webhook_id, holder, running, lease_until)
-           values ($1, 1, $2, $3, $4, true, $5)`,
-          [delivery, attempt, endpoint.webhook_id, randomUUID(), leaseUntil],
-        );
-      running.push(deliverer.start(() => TAKEN, { concurrency: 1 }));
-      await until('it is delivered', async () => (await deliverer.states(endpoint)).delivered === 1, 8_000);
-    });
   });
 
   it('checks on time where a custom domain points', async () => {
@@ -253,28 +235,4 @@ describe.each([
     expect(row?.looked_at).toEqual(new Date(right));
     expect(reported).toContain('domain_check');
   });
-});
-
-it('waits until recorded times that are up to a minute ahead have passed', async () => {
-  stack.project([deliveries]);
-  const deliverer = openDeliverer(stack);
-  const endpoint = anEndpoint();
-  deliverer.clock.skip(MINUTE - 10_000);
-  await deliverer.queue(endpoint, 1);
-  deliverer.clock.skip(-MINUTE + 10_000);
-  let sent = 0;
-  running.push(
-    deliverer.start(() => {
-      sent += 1;
-      return TAKEN;
-    }),
-  );
-  const other = anEndpoint();
-  await deliverer.queue(other, 1);
-  await until(
-    'the due deliveries are delivered',
-    async () => (await deliverer.states(other)).delivered === 1,
-  );
-  expect(sent).toBe(1);
-  expect(reported).toEqual([]);
 });

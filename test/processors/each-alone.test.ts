@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type EventStore, StoreBusy, StoreUnavailable } from '../../event-store/port.ts';
+import { type EventStore, StoreBusy } from '../../event-store/port.ts';
 import { forEachIsolated } from '../../processors/for-each.ts';
 import { truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
 import { manualClock } from '../support/manual-clock.ts';
@@ -12,16 +12,6 @@ it('does the work of those after one that fails, and fails in the end', async ()
   };
   await expect(forEachIsolated([0, 1, 2], work)).rejects.toThrow(StoreBusy);
   expect(done).toEqual([0, 2]);
-});
-
-it('ends when the store is away', async () => {
-  let tried = 0;
-  const work = async () => {
-    tried += 1;
-    throw new StoreUnavailable('gone');
-  };
-  await expect(forEachIsolated([0, 1, 2], work)).rejects.toThrow(StoreUnavailable);
-  expect(tried).toBe(1);
 });
 
 it('a partner whose stream cannot be read keeps the intakes of others from no truncation', async () => {

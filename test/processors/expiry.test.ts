@@ -2,11 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { createDayKeys } from '../../platform/crypto/keyring.ts';
-import { openPool } from '../../platform/postgres/pool.ts';
 import { deleteExpiredStreams } from '../../processors/sessions/expire-sessions.ts';
 import { BEGUN, EXPIRED, type Expiry, openExpiry } from '../support/expiring.ts';
-
-import { explaining, planOf, rowsRead } from '../support/rows-read.ts';
 
 let expiry: Expiry;
 beforeAll(async () => {
@@ -110,32 +107,6 @@ describe('an expired session or reveal', () => {
     expect(await left()).toBe(0);
     expect(forgotten).toEqual(['2026-03-31', '2026-04-01']);
   });
-
-  it('is found by its day and partner, however many ids a day has', async () => {
-    const { stack, at, options } = expiry;
-    await stack.pool.query('delete from read.expired_session; delete from read.expired_reveal');
-    const many = (table: string) =>
-      stack.pool.query(
-        `insert into read.${table} select gen_random_uuid(), $1, $2, '2026-01-01' from generate_series(1, 20000)`,
-        [randomUUID(), isoTime(BEGUN)],
-      );
-    await many('expired_session');
-    await many('expired_reveal');
-    await stack.rows('analyze read.expired_session, read.expired_reveal');
-    at(Date.parse('2026-04-01'));
-    const read: number[] = [];
-    const { pool } = options;
-    const explained = {
-      query: async (query: string | object, values: unknown[] = []) => {
-        if (typeof query !== 'string') return pool.query(query as never);
-        const plan = await planOf(pool, query, values);
-        read.push(rowsRead(plan, 'expired_session') + rowsRead(plan, 'expired_reveal'));
-        return pool.query(query, values);
-      },
-    } as unknown as typeof pool;
-    await deleteExpiredStreams({ ...options, pool: explained }, async () => undefined);
-    expect(read).toEqual([2]);
-  });
 });
 
 describe('the stream of a tab with several sessions', () => {
@@ -181,15 +152,6 @@ describe('the stream of a tab with several sessions', () => {
     await sweepSessions();
     expect(await rows('session', first.partner_id)).toMatchObject([{ last_revision: 2 }]);
   });
-
-  it('begins again under another name', async () => {
-    const { at, visit, session, sweepSessions, stored } = expiry;
-    const first = await session();
-    at(EXPIRED);
-    await sweepSessions();
-    expect(await visit({ ...first })).toBe('session');
-    expect([await stored(first.stream), await stored(`${first.stream}-1`)]).toEqual([[], [0]]);
-  });
 });
 
 describe('deletion', () => {
@@ -221,49 +183,6 @@ describe('deletion', () => {
     await readerAt(other.position);
     expect(await sweepAll()).toEqual([0, 0]);
     expect([...blocked.values()].flat()).toEqual([0, 0, 0, 0]);
-  });
-
-  it('counts the first 100,000 items that wait, however many do', async () => {
-    const { stack, at, sweepReveals } = expiry;
-    const partner = randomUUID();
-    await stack.pool.query(
-      `insert into read.reveal (reveal_id, session_id, tracker_id, partner_id, created_at, expires_at, last_revision, last_position)
-       select gen_random_uuid(), $1, $1, $1, $2, $3, 0, 0 from generate_series(1, 100001)`,
-      [partner, new Date(BEGUN), new Date(EXPIRED)],
-    );
-    at(EXPIRED + 10 * MINUTE);
-    const blocked: [rows: number, seconds: number][] = [];
-    await sweepReveals({
-      closedBefore: async () => null,
-      onBlocked: (_name, rows, seconds) => void blocked.push([rows, seconds]),
-    });
-    await stack.pool.query('delete from read.reveal where partner_id = $1', [partner]);
-    expect(blocked).toEqual([[100_000, 600]]);
-  });
-
-  it('reads no more than 100,000 items to find those that wait, also where they expired on the day on which they began', async () => {
-    const { stack, at, sweepSessions } = expiry;
-    const partner = randomUUID();
-    at(EXPIRED + 10 * MINUTE);
-    await stack.pool.query(
-      `insert into read.session (session_id, tracker_id, partner_id, sealed, first_seen_at, last_seen_at, expires_at, position,
-                                 stream, last_revision, last_position)
-       select gen_random_uuid(), $1, $1, '', $2, $2, $2, n, 'tab-' || n, 0, 0 from generate_series(1, 200000) n`,
-      [partner, new Date(EXPIRED)],
-    );
-    await stack.rows('analyze read.session');
-    const service = openPool(stack.url, stack.log, { max: 2 });
-    const blocked: number[] = [];
-    const { pool, read } = explaining(service, 'overdue sessions', 'session');
-    await sweepSessions({
-      pool,
-      closedBefore: async () => null,
-      onBlocked: (_name, rows) => void blocked.push(rows),
-    });
-    await service.end();
-    await stack.pool.query('delete from read.session where partner_id = $1', [partner]);
-    expect(blocked).toEqual([0]);
-    expect(read).toEqual([100_000]);
   });
 
   it('waits for consumers that are stopped by an event or have not started, and not for removed ones', async () => {

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Position, StoreUnavailable } from '../../event-store/port.ts';
 import type { FollowingProcessor, FollowOptions } from '../../processors/follow.ts';
-import { failingOnce } from '../support/failing-pool.ts';
 import { startProcessor } from '../support/leading.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
@@ -81,20 +80,6 @@ describe('a processor that follows events', () => {
     expect(again).toEqual([0, 1]);
   });
 
-  it('retries a failed checkpoint save although no further event arrives', async () => {
-    const pool = failingOnce(stack.pool, 'save_processor_checkpoints');
-    const processor = startProcessor(
-      { name: 'saved-again', prefixes: ['followed-'], handle: async () => undefined },
-      { ...stack, pool },
-    );
-    const at = await append('followed-saved');
-    await until('the checkpoint is saved', async () => {
-      const [row] = await stack.rows(`select position from work.processor where name = 'saved-again'`);
-      return row?.position === String(at);
-    });
-    await processor.stop();
-  });
-
   it('retries while the store is unavailable', async () => {
     let tries = 0;
     const processor = started('patient', async (event) => {
@@ -125,19 +110,6 @@ describe('a processor that follows events', () => {
     await processor.stop();
   });
 
-  it('retries a failure caused by a temporary DNS error', async () => {
-    let tries = 0;
-    const processor = started('without-dns', async (event) => {
-      if (event.stream !== 'followed-f') return;
-      tries += 1;
-      if (tries === 1) throw Object.assign(new Error('getaddrinfo ENOTFOUND db'), { code: 'ENOTFOUND' });
-    });
-    const at = await append('followed-f');
-    await until('handled at last', () => processor.passed.at >= at);
-    expect(processor.stopped).toEqual([]);
-    await processor.stop();
-  });
-
   it('retries the event that stopped it, reports it until then, and continues', async () => {
     let mended = false;
     const running: string[] = [];
@@ -162,27 +134,6 @@ describe('a processor that follows events', () => {
     expect(await stoppedBy()).toBe(null);
     expect(running).toHaveLength(2);
     await processor.stop();
-  });
-
-  it('keeps reporting the event that stopped it when an earlier checkpoint is saved later', async () => {
-    const processor = started(
-      'kept',
-      async ({ data }) => {
-        if ((data as { poison?: string }).poison === 'kept') throw new TypeError('not foreseen');
-      },
-      ['kept-'],
-    );
-    const before = await append('kept-a');
-    await until('the first event is handled', () => processor.passed.at >= before);
-    await append('kept-a', { poison: 'kept' });
-    const row = async () =>
-      (await stack.rows(`select position, stopped_by from work.processor where name = 'kept'`))[0];
-    await until(
-      'the checkpoint before it is saved',
-      async () => (await row())?.position === String(before) && (await row())?.stopped_by,
-    );
-    await processor.stop();
-    expect((await row())?.stopped_by).toContain('not foreseen');
   });
 
   it('keeps the order of a lane over its streams and hands over events that arrived together as one batch', async () => {
@@ -241,15 +192,5 @@ describe('a processor that follows events', () => {
     );
     expect(seen).toEqual(['late']);
     await Promise.all([late.stop(), usual.stop()]);
-  });
-
-  it('runs in one of two processes', async () => {
-    const seen: string[] = [];
-    const here = started('alone', async (event) => void seen.push(`here ${event.id}`), ['single-']);
-    const there = started('alone', async (event) => void seen.push(`there ${event.id}`), ['single-']);
-    const at = await append('single-a');
-    await until('handled', () => here.passed.at >= at || there.passed.at >= at);
-    expect(seen).toHaveLength(1);
-    await Promise.all([here.stop(), there.stop()]);
   });
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { tabStream } from '../../domain/sessions/tab.ts';
-import { type EventStore, StreamExpired, WrongExpectedRevision } from '../../event-store/port.ts';
+import { type EventStore, StreamExpired } from '../../event-store/port.ts';
 import { forgetNames } from '../../processors/retire-streams.ts';
 import { isExpired } from '../support/is-expired.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -47,15 +47,6 @@ describe('the name of a deleted stream', () => {
     expect(events.map(({ revision }) => revision)).toEqual([0]);
   });
 
-  it('refuses an append at an earlier revision once it is forgotten', async () => {
-    const stream = await deleted(`payload-${randomUUID()}`);
-    await forgetAfter(31);
-    await expect(append(stream, 0)).rejects.toMatchObject({ actual: null });
-    await append(stream);
-    await expect(append(stream)).rejects.toBeInstanceOf(WrongExpectedRevision);
-    expect(await append(stream, 0)).toMatchObject({ revision: 1 });
-  });
-
   it('is kept for ever when the stream belongs to a reveal', async () => {
     const stream = await deleted(`reveal-${randomUUID()}`);
     await forgetAfter(4_000);
@@ -78,20 +69,4 @@ describe('the name of a deleted stream', () => {
     expect(await append(first)).toMatchObject({ revision: 0 });
     expect(await isExpired(store, second)).toBe(false);
   });
-
-  it('counts from the next run when an earlier version deleted the stream', async () => {
-    const stream = await deleted(`payload-${randomUUID()}`);
-    await stack.rows('update eventlog.stream set expired_at = null where name = $1', [stream]);
-    await forgetAfter(100);
-    await refuses(stream);
-    await forgetAfter(31);
-    expect(await append(stream)).toMatchObject({ revision: 0 });
-  });
-});
-
-it('is not forgotten while the stream exists, however old it is', async () => {
-  const stream = `payload-${randomUUID()}`;
-  await append(stream);
-  await forgetAfter(4_000);
-  await expect(append(stream)).rejects.toBeInstanceOf(WrongExpectedRevision);
 });

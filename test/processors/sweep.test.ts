@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import { BEGUN, EXPIRED, type Expiry, openExpiry } from '../support/expiring.ts';
@@ -52,41 +51,6 @@ describe('a sweep', () => {
       }
     },
   );
-
-  it('works in small batches with few concurrent deletions and ends between two batches', async () => {
-    const { stack, at, visit, sweepSessions, caughtUp, rows, stored } = expiry;
-    const { store } = stack;
-    const partner_id = randomUUID();
-    at(BEGUN);
-    // A store on a busy machine rejects requests that would wait for too long, so deletions are limited.
-    for (let n = 0; n < 1_100; n += 100) {
-      await Promise.all(Array.from({ length: 100 }, () => visit({ partner_id })));
-    }
-    await caughtUp();
-    const left = async () => (await rows('session', partner_id)).length;
-    at(EXPIRED);
-    const stopping = new AbortController();
-    let [now, most] = [0, 0];
-    const watched = {
-      ...store,
-      expire: async (...args: Parameters<typeof store.expire>) => {
-        now += 1;
-        most = Math.max(most, now);
-        await store.expire(...args);
-        now -= 1;
-        stopping.abort();
-      },
-    };
-    await sweepSessions({ store: watched, signal: stopping.signal });
-    expect([await left(), most]).toEqual([600, 4]);
-    // A run whose time limit has passed begins no second batch.
-    await sweepSessions({ forMs: 1 });
-    expect(await left()).toBe(100);
-    await sweepSessions();
-    expect(await left()).toBe(0);
-    expect(await rows('expired_session', partner_id)).toHaveLength(1_100);
-    expect(await stored(`expired-${partner_id}-2026-03-31`)).toEqual([0, 1, 2]);
-  });
 
   it('passes over items that may not be deleted yet, also those of the same partner, and ends', async () => {
     const { stack, at, rows, reveal, options, sweepReveals, stored } = expiry;

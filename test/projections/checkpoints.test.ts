@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Position } from '../../event-store/port.ts';
 import { notify } from '../../platform/postgres/notifications.ts';
-import { commitSteps, loadCheckpoints, type Step, savePassed } from '../../projections/checkpoints.ts';
+import { commitSteps, loadCheckpoints, type Step } from '../../projections/checkpoints.ts';
 import { PROJECTED_CHANNEL } from '../../projections/progress.ts';
 import type { Projection } from '../../projections/projection.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -12,36 +12,6 @@ beforeAll(async () => {
   stack = await startTestStack();
 });
 afterAll(() => stack.close());
-
-it('a save of what was passed beside a commit never ends in a deadlock, whatever the order of their projections', async () => {
-  const { pool } = stack;
-  const names = Array.from({ length: 30 }, (_, n) => `projection ${n}`);
-  await loadCheckpoints(pool, names);
-  const lease = { name: 'a group', number: '1', processId: randomUUID() };
-  await pool.query('insert into work.lease (name, number, process_id) values ($1, $2, $3)', [
-    lease.name,
-    lease.number,
-    lease.processId,
-  ]);
-  const step = (name: string): Step => ({
-    projection: { name } as Projection,
-    from: null,
-    passed: 1_000n as Position,
-    events: [],
-  });
-  const steps = names.map(step);
-  const client = await pool.connect();
-  const committing = async () => {
-    for (let nth = 1n; nth <= 200n; nth += 1n) await commitSteps(client, lease, steps, nth as Position);
-  };
-  const saving = async () => {
-    for (let nth = 1n; nth <= 200n; nth += 1n)
-      await savePassed(pool, lease, steps.toReversed(), nth as Position);
-  };
-  const ended = await Promise.allSettled([committing(), ...Array.from({ length: 6 }, saving)]);
-  client.release();
-  expect(ended.filter(({ status }) => status === 'rejected')).toEqual([]);
-});
 
 it('notifies the position once the transaction is committed, and what projections notify in it', async () => {
   const { pool } = stack;

@@ -29,7 +29,7 @@ const recorded = (events: readonly ExtremeEvent[]): RecordedEvent[] =>
     position: BigInt(index) as Position,
   }));
 
-const RUNS = Number(process.env.EXTREME_RUNS ?? 200);
+const RUNS = Number(process.env.EXTREME_RUNS ?? 50);
 
 describe('an event with extreme values', () => {
   it('has a type that the catalogue lists, whatever the projection', () => {

@@ -2,9 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pause } from '../../platform/clock/waiting.ts';
 import { allProjections } from '../../projections/all.ts';
 import { partners } from '../../projections/partners/keys.ts';
-import { rebuild, switchOver } from '../../projections/rebuild.ts';
+import { rebuild } from '../../projections/rebuild.ts';
 import { type Analyst, analystOf } from '../support/analysts.ts';
-import { eventually } from '../support/eventually.ts';
 import { makeExamples } from '../support/examples.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -29,11 +28,6 @@ const options = (onWaiting: () => void = () => undefined) => ({
 });
 const names = async () =>
   (await analyst.rows('select name from partners order by 1')).map(({ name }) => name);
-const areCheckpointsLocked = () =>
-  stack.pool.query('select from read.projection for update nowait').then(
-    () => false,
-    () => true,
-  );
 const spoil = () => stack.pool.query(`update read.partner set name = name || ' spoiled'`);
 const COMMENTS = `
   select c.relname, a.attname, col_description(c.oid, a.attnum) as text, obj_description(c.oid) as about
@@ -70,22 +64,6 @@ describe('a view over a rebuilt read model', () => {
     );
   });
 
-  it('shows the new table when an operator made the view, with its options', async () => {
-    await stack.pool.query(
-      `create view public.own with (security_barrier) as
-         select p.name, k.key_id from read.partner p join read.api_key k using (partner_id)`,
-    );
-    await spoil();
-    await rebuild({ ...options(), projections: [partners] });
-    expect(await stack.rows('select * from public.own order by 1')).toEqual([
-      { name: 'Anna', key_id: 'key_a' },
-      { name: 'Bert', key_id: 'key_b' },
-    ]);
-    const [own] = await stack.rows(`select reloptions from pg_class where relname = 'own'`);
-    expect(own?.reloptions).toEqual(['security_barrier=true']);
-    await stack.pool.query('drop view public.own');
-  });
-
   it('stays readable during the rebuild: no read fails, and the switch yields instead of blocking others', async () => {
     let reading = true;
     const readAll = async (query: string) => {
@@ -99,19 +77,6 @@ describe('a view over a rebuilt read model', () => {
     for (const _ of [1, 2, 3]) await rebuild({ ...options(), projections: allProjections });
     reading = false;
     await Promise.all(readers);
-  });
-
-  it('frees the tables if the rebuild freezes while it holds them', async () => {
-    let thaw = (): void => undefined;
-    const frozen = new Promise<null>((resolve) => (thaw = () => resolve(null)));
-    const store = { ...stack.store, head: () => frozen };
-    const db = (await stack.session()).on('error', () => undefined);
-    const switching = switchOver({ db, store, projections: [partners], onWaiting: undefined }, null);
-    const failed = expect(switching).rejects.toThrow(/idle-in-transaction|not queryable/);
-    await eventually('the switch holds locks', areCheckpointsLocked, (locked) => locked);
-    await eventually('the locks are free', areCheckpointsLocked, (locked) => !locked);
-    thaw();
-    await failed;
   });
 
   it('waits for a reader in a long transaction, while others are served, and switches when it ends', async () => {

@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Projection } from '../../projections/projection.ts';
 import { rebuild } from '../../projections/rebuild.ts';
-import { runProjections } from '../../projections/runner.ts';
-import { startDatabaseProxy } from '../support/database-proxy.ts';
-import { failingOnce } from '../support/failing-pool.ts';
 import { startProjections } from '../support/leading.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
@@ -51,14 +47,6 @@ const append = async (stream: string, count: number, data: object = {}) => {
 };
 const countIn = async (table: string, stream: string) =>
   (await stack.rows(`select n from read.${table} where stream = $1`, [stream]))[0]?.n ?? 0;
-
-const headSaved = async () => {
-  const head = String(await stack.store.head());
-  await until('the checkpoint is saved', async () => {
-    const [row] = await stack.rows(`select position from read.projection where name = 'tally'`);
-    return row?.position === head;
-  });
-};
 
 describe('the projections', () => {
   it('apply every event once, whatever was stored before they started', async () => {
@@ -190,61 +178,6 @@ describe('the projections', () => {
     await runner.stop();
   });
 
-  it('count as up to date beyond events that none of them applies', async () => {
-    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], stack);
-    await append('irrelevant', 3);
-    await stack.caughtUp([tally]);
-    expect(await countIn('tally', 'irrelevant')).toBe(0);
-    await headSaved();
-    await runner.stop();
-  });
-
-  it('retry a failed save of a position although no further event arrives', async () => {
-    const pool = failingOnce(stack.pool, 'save_passed');
-    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], { ...stack, pool });
-    await append('irrelevant', 1);
-    await headSaved();
-    await runner.stop();
-  });
-
-  it('save a position in one statement at a time, however often callers ask for progress', async () => {
-    let [asked, running, most, passed] = [0, 0, 0, 0];
-    const held = Promise.withResolvers<void>();
-    const pool = new Proxy(stack.pool, {
-      get: (target, property) => {
-        if (property !== 'query') return Reflect.get(target, property);
-        return async (query: pg.QueryConfig, values?: unknown[]) => {
-          if (query.name !== 'save_passed') return target.query(query, values);
-          asked += 1;
-          running += 1;
-          most = Math.max(most, running);
-          await held.promise;
-          return target.query(query, values).finally(() => {
-            running -= 1;
-          });
-        };
-      },
-    });
-    const onApplied = () => {
-      passed += 1;
-    };
-    const runner = startProjections([{ ...tally, types: ['test.Other.v1'] }], { ...stack, pool, onApplied });
-    for (let n = 0; n < 10; n += 1) {
-      const before = passed;
-      await append('irrelevant', 1);
-      await until('the event is passed', () => {
-        stack.progress.hurry(['tally']);
-        return passed > before;
-      });
-    }
-    await until('a save has begun', () => asked > 0);
-    expect(most).toBe(1);
-    held.resolve();
-    await headSaved();
-    expect(most).toBe(1);
-    await runner.stop();
-  });
-
   it('are rebuilt beside the ones in use, which continue from there', async () => {
     const runner = stack.project([tally]);
     await stack.caughtUp([tally]);
@@ -261,36 +194,4 @@ describe('the projections', () => {
     ]).toEqual([5, 40, 2]);
     await runner.stop();
   });
-});
-
-it('projections stop soon after their lease although the database does not answer', async () => {
-  const { proxy, url } = await startDatabaseProxy(stack.url);
-  const lease = { name: 'cut off', number: '1', processId: randomUUID() };
-  await stack.pool.query('insert into work.lease (name, number, process_id) values ($1, $2, $3)', [
-    lease.name,
-    lease.number,
-    lease.processId,
-  ]);
-  const ending = new AbortController();
-  let hasEnded = false;
-  let applied = 0;
-  const onApplied = (): void => {
-    applied += 1;
-  };
-  const running = runProjections({ ...stack, url, projections: [tally], onApplied }, lease, ending.signal)
-    .catch(() => undefined)
-    .finally(() => {
-      hasEnded = true;
-    });
-  await append('cut off', 1);
-  await stack.caughtUp([tally]);
-  await until('the commit is answered', () => applied > 0);
-  proxy.freeze('answers');
-  const sent = proxy.sent();
-  await append('cut off', 1);
-  await until('a transaction has begun', () => proxy.sent() > sent);
-  ending.abort();
-  await until('they have ended', () => hasEnded);
-  await running;
-  await proxy.close();
 });

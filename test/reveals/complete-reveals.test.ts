@@ -1,22 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import type pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { enrichmentStream } from '../../domain/lookup/events.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
-import { openPool } from '../../platform/postgres/pool.ts';
 import {
   type CompleteRevealsDeps,
   completeReveals,
   completeRevealsOf,
-  createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { result } from '../lookup/lookup-events.ts';
 import { anEndpoint, created } from '../support/deliveries.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
-import { explaining, rowsReadSoFar } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -168,96 +164,4 @@ it("completes a partner's ready reveals, oldest first, when its endpoint subscri
   expect(completed).toEqual([]);
   await processor.handle(await subscribe(partner));
   expect(completed).toEqual(ids);
-});
-
-it("continues with other partners when one partner's queue is full, and finishes in a later run", async () => {
-  const [busy, calm] = [randomUUID(), randomUUID()];
-  const digest = randomUUID();
-  const ids = [
-    await aPendingReveal(busy, digest),
-    await aPendingReveal(busy, digest),
-    await aPendingReveal(calm, digest),
-  ];
-  await subscribe(busy);
-  await subscribe(calm);
-  const { deps, completed, full } = aProcessor();
-  full.add(busy);
-  await completeRevealsOf(deps, digest);
-  expect(completed.toSorted()).toEqual([ids[0], ids[2]].toSorted());
-  full.clear();
-  await createCompletionRuns(deps)();
-  expect(completed.slice(2)).toEqual([ids[0], ids[1]]);
-  expect(await readyOnes()).toEqual([]);
-});
-
-it('gives each completion a context of its own', async () => {
-  const partner = randomUUID();
-  const digest = randomUUID();
-  await aPendingReveal(partner, digest);
-  await aPendingReveal(partner, digest);
-  await subscribe(partner);
-  const correlations = new Set<string>();
-  const { processor } = aProcessor({
-    complete: async (_id, { correlationId }) => {
-      correlations.add(correlationId);
-      return true;
-    },
-  });
-  const event = await enriched(digest);
-  await processor.handle(event);
-  expect(correlations.size).toBe(2);
-  expect(correlations).not.toContain(event.metadata.$correlationId);
-});
-
-describe('very many reveals of one address', () => {
-  const digest = 'd'.repeat(64);
-  const partner = randomUUID();
-  const wait = (count: number, { ready = false, expiresIn = 60_000, of = partner } = {}) =>
-    stack.rows(
-      `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at, ready)
-       select gen_random_uuid(), gen_random_uuid(), $1, $2, true, $3, $4 from generate_series(1, $5)`,
-      [of, digest, new Date(stack.clock.now() + expiresIn), ready, count],
-    );
-  const left = () => stack.rows('select from work.awaited_result where not ready');
-
-  it('are marked page by page', async () => {
-    await wait(20_001);
-    await stack.rows('analyze work.awaited_result');
-    const { pool, read } = explaining(stack.pool, 'result_is_there', 'awaited_result');
-    await completeRevealsOf(aProcessor({ pool }).deps, digest);
-    expect(await left()).toEqual([]);
-    expect(read).toHaveLength(5);
-    expect(Math.max(...read), String(read)).toBeLessThanOrEqual(2 * 5_000);
-  });
-
-  it('are not read again when a further result arrives', async () => {
-    await wait(20_001, { ready: true });
-    await stack.rows('analyze work.awaited_result');
-    const { pool, read } = explaining(stack.pool, 'result_is_there', 'awaited_result');
-    await completeRevealsOf(aProcessor({ pool }).deps, digest);
-    expect(read).toEqual([0]);
-  });
-
-  it('are not read for another address, where PostgreSQL knows of that one alone', async () => {
-    await wait(20_001, { ready: true });
-    await stack.rows('vacuum full analyze work.awaited_result');
-    const service = openPool(stack.url, stack.log, { options: '-c plan_cache_mode=force_generic_plan' });
-    const client = await service.connect();
-    await client.query('begin');
-    const before = await rowsReadSoFar(client, 'work.awaited_result');
-    await completeRevealsOf(aProcessor({ pool: client as unknown as pg.Pool }).deps, 'e'.repeat(64));
-    expect((await rowsReadSoFar(client, 'work.awaited_result')) - before).toBe(0);
-    client.release(true);
-    await service.end();
-  });
-
-  it('are read a page a turn, also those that have expired', async () => {
-    await subscribe(partner);
-    await wait(20_001, { ready: true, expiresIn: -1 });
-    await wait(20_001, { ready: true, of: randomUUID() });
-    await stack.rows('analyze work.awaited_result');
-    const { pool, read } = explaining(stack.pool, 'ready_of_partner', 'awaited_result');
-    await createCompletionRuns(aProcessor({ pool }).deps)();
-    expect(read).toEqual([5_000]);
-  });
 });

@@ -125,33 +125,6 @@ describe('reveals of one address that are recorded after its result', () => {
 });
 
 describe('a run over the reveals whose results have arrived', () => {
-  it('completes those of the partners in turns, so that a backlog of one delays no other', async () => {
-    const [anna, ben] = [randomUUID(), randomUUID()];
-    for (const partner of [anna, ben]) await subscribe(partner);
-    await pending(anna, 400);
-    await pending(ben, 2);
-    const { deps, completed } = completing();
-    const run = createCompletionRuns(deps);
-    // A busy machine does not finish within the time of one run.
-    for (let runs = 0; runs < 5 && completed.length < 402; runs += 1) await run();
-    expect(completed).toHaveLength(402);
-    expect(completed.lastIndexOf(ben)).toBeLessThan(202);
-  });
-
-  it('passes over reveals that no endpoint subscribes to, page by page', async () => {
-    const anna = randomUUID();
-    await subscribe(anna, TRACKER);
-    await pending(anna, 12_000, { tracker: randomUUID() });
-    await pending(anna, 1);
-    const { deps, completed } = completing();
-    const run = createCompletionRuns(deps);
-    for (let runs = 0; runs < 3; runs += 1) await run();
-    expect(completed).toEqual([anna]);
-    await pending(anna, 1);
-    for (let runs = 0; runs < 3; runs += 1) await run();
-    expect(completed).toEqual([anna, anna]);
-  });
-
   it('continues with other partners when the queue of one is full', async () => {
     const [anna, ben] = [randomUUID(), randomUUID()];
     for (const partner of [anna, ben]) await subscribe(partner);

@@ -7,7 +7,6 @@ import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
 import { hasRoomForReveal, retryRefusedReveals } from '../../processors/lookup/enrich-reveals.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
-import { explaining } from '../support/rows-read.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -49,53 +48,6 @@ it('the reveal sweep requests the enrichments of reveals that expire first', asy
   expect(first.slice(0, 2)).toEqual([ben, ben]);
   expect(first).toHaveLength(100);
   expect(await sweep()).toEqual(Array(52).fill(anna));
-});
-
-it('the reveal sweep passes over a partner that has 1,000 enrichments requested and unfinished', async () => {
-  const [anna, ben] = [randomUUID(), randomUUID()];
-  await leave(anna, 1_000);
-  await markRequested(anna);
-  await leave(anna, 200);
-  await leave(ben, 1);
-  expect(await sweep()).toEqual([ben]);
-});
-
-it("the reveal sweep continues with other partners when one partner's share of the intake is full", async () => {
-  const [anna, ben, cleo] = [randomUUID(), randomUUID(), randomUUID()];
-  for (const partner of [anna, ben, cleo]) await leave(partner, 3);
-  const asked: string[] = [];
-  await retryRefusedReveals({
-    pool: stack.pool,
-    clock: stack.clock,
-    addressOf: async () => '8.8.8.8',
-    request: async (_ip, partnerId) => {
-      asked.push(partnerId);
-      return partnerId !== anna;
-    },
-  });
-  const times = (partner: string) => asked.filter((one) => one === partner).length;
-  expect([times(anna), times(ben), times(cleo)]).toEqual([1, 3, 3]);
-});
-
-it('the reveal sweep reads no reveals that have expired, and deletes 5,000 of them in a run', async () => {
-  const anna = randomUUID();
-  await leave(anna, 5_001, -1);
-  await leave(anna, 1);
-  await stack.rows('analyze work.awaited_result');
-  const { pool, read } = explaining(stack.pool, 'left_reveals', 'awaited_result');
-  const run = () =>
-    retryRefusedReveals({
-      pool,
-      clock: stack.clock,
-      addressOf: async () => '8.8.8.8',
-      request: async () => false,
-    });
-  const kept = async () => (await stack.rows('select from work.awaited_result')).length;
-  await run();
-  expect(await kept()).toBe(2);
-  await run();
-  expect(await kept()).toBe(1);
-  expect(Math.max(...read), String(read)).toBeLessThan(10);
 });
 
 it('the reveal sweep keeps a reveal that a clock ahead took for expired and requests it after the correction', async () => {

@@ -190,15 +190,6 @@ describe('a refused reveal request', () => {
     expect(await next.reveal(again)).toEqual({ ok: false, refusal: 'reveal_expired' });
     stack.clock.set(right);
   });
-
-  it('while the queue is full leaves a pending reveal pending', async () => {
-    const process = aProcess();
-    const request = requestOf(process.session);
-    await pendingOf(process, request);
-    const full = aProcess({ reserveQueue: async () => null }, process.session);
-    expect(await full.reveal(request)).toMatchObject({ ok: true, value: { completed: null } });
-    expect(await storedTypes(process.session)).toEqual(['reveals.RevealRequested.v1']);
-  });
 });
 
 describe('a reveal whose append fails', () => {
@@ -211,20 +202,6 @@ describe('a reveal whose append fails', () => {
     faults.heal();
     expect((await process.reveal(request)).ok).toBe(true);
     expect(await storedTypes(process.session)).toEqual(BOTH);
-  });
-
-  it('gives its queue slot back when the same key requested another session meanwhile', async () => {
-    const one = aProcess();
-    const other = aProcess({}, aSession({ partner_id: one.session.partner_id }));
-    const request = requestOf(one.session);
-    const results = await Promise.all([
-      one.reveal(request),
-      other.reveal({ ...request, sessionId: other.session.session_id }),
-    ]);
-    const refused = results.filter(({ ok }) => !ok);
-    expect(refused).toMatchObject([{ refusal: 'idempotency_conflict' }]);
-    expect(one.calls.released + other.calls.released).toBe(1);
-    expect(one.calls.confirmed + other.calls.confirmed).toBe(1);
   });
 
   it('gives its queue slot back when nothing was appended', async () => {
@@ -263,14 +240,6 @@ describe('the completion of a pending reveal', () => {
       const left = await completeReveal({ ...deps, ...over }, revealId, stack.context());
       expect(left).toMatchObject({ completed: null });
     }
-    expect(await storedTypes(session)).toEqual(['reveals.RevealRequested.v1']);
-  });
-
-  it('does nothing for a reveal or session that is gone', async () => {
-    const { deps, revealId, session } = await pending();
-    expect(await completeReveal(deps, randomUUID(), stack.context())).toBeNull();
-    const expired = { ...deps, findSession: async () => 'session_expired' as const };
-    expect(await completeReveal(expired, revealId, stack.context())).toBeNull();
     expect(await storedTypes(session)).toEqual(['reveals.RevealRequested.v1']);
   });
 });

@@ -5,14 +5,12 @@ import {
   type CaptureVisit,
   createCaptureVisit,
 } from '../../commands/sessions/capture-visit.ts';
-import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
-import { MAX_TAB_EVENTS } from '../../domain/sessions/tab.ts';
+import { DAY, MINUTE } from '../../domain/kernel/time.ts';
 import {
   type EventStore,
   OutcomeUnknown,
   type RecordedEvent,
   StoreUnavailable,
-  WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { createDayKeys, type DayKeys } from '../../platform/crypto/keyring.ts';
@@ -178,13 +176,6 @@ describe('a captured visit', () => {
     expect(await events()).toHaveLength(1);
   });
 
-  it('is decided from the end of a long stream', async () => {
-    const { capture, send, events, fresh } = aTab();
-    for (let n = 0; n < 80; n += 1) await send(capture);
-    expect(await send(fresh())).toBe('visit');
-    expect(await events()).toHaveLength(81);
-  });
-
   it('costs one append and no read, unless another process appended first', async () => {
     let [appends, reads] = [0, 0];
     const counting: EventStore = {
@@ -233,27 +224,6 @@ describe('a visit on a stream whose events have expired', () => {
     expect(await send(fresh(), { visit_id })).toBe('session');
     expect(await send(capture)).toBe('visit');
     expect((await events()).map(({ revision }) => revision)).toEqual([1, 2]);
-  });
-
-  it('reads at most the remembered events, however many hidden ones the stream has', async () => {
-    const { send, fresh } = aTab();
-    await send(fresh());
-    for (let visits = 0; visits < 2 * MAX_TAB_EVENTS; visits += 1) await send(fresh());
-    stack.clock.advance(31 * DAY);
-    let read = 0;
-    const counting: EventStore = {
-      ...stack.store,
-      readStream: async function* (stream, options) {
-        // What the store hides it has read too.
-        for await (const event of stack.store.readStream(stream, { ...options, includeExpired: true })) {
-          read += 1;
-          yield event;
-          if (options?.includeExpired !== true) expect.fail('a read passes over hidden events');
-        }
-      },
-    };
-    expect(await send(fresh(counting))).toBe('session');
-    expect(read).toBe(MAX_TAB_EVENTS);
   });
 
   it('continues in another stream once the stream was deleted', async () => {
@@ -306,51 +276,5 @@ describe('a visit when the store fails', () => {
     const { capture, send } = aTab(failing);
     const outcomes = await Promise.allSettled([send(capture), send(capture)]);
     expect(outcomes).toMatchObject([{ status: 'rejected' }, { status: 'fulfilled', value: 'session' }]);
-  });
-});
-
-describe('the cache of tabs', () => {
-  /** A store whose tabs exist, with as many sessions as are remembered, and the revisions that appends expected. */
-  const fullTabs = () => {
-    const expected: unknown[] = [];
-    const at = isoTime(START);
-    const session = { tracker_id: randomUUID(), partner_id, visitor: 'f'.repeat(64), visitor_country: 'US' };
-    const began = Array.from({ length: MAX_TAB_EVENTS }, (_, revision) => ({
-      type: 'sessions.SessionCreated.v1',
-      revision,
-      data: {
-        ...session,
-        session_id: randomUUID(),
-        visit_id: randomUUID(),
-        first_seen_at: at,
-        expires_at: isoTime(START + 30 * DAY),
-        sealed: 'sealed',
-      },
-    }));
-    const store = {
-      append: async (stream: string, revision: unknown) => {
-        expected.push(revision);
-        if (revision === 'no_stream') throw new WrongExpectedRevision(stream, MAX_TAB_EVENTS - 1);
-        return { revision: MAX_TAB_EVENTS, position: 0n };
-      },
-      readStream: async function* () {
-        yield* began.toReversed();
-      },
-    } as unknown as EventStore;
-    return { store, expected };
-  };
-
-  it('holds fewer of those tabs that have many sessions', async () => {
-    const tab = aTab();
-    const { store, expected } = fullTabs();
-    const capture = tab.fresh(store);
-    const tokens = Array.from({ length: 2_000 }, () => randomUUID());
-    for (const token of tokens) await tab.send(capture, { token });
-    expect(expected).toHaveLength(4_000);
-    expected.length = 0;
-    // The newest is still known; the oldest is read again.
-    await tab.send(capture, { token: String(tokens.at(-1)) });
-    await tab.send(capture, { token: String(tokens[0]) });
-    expect(expected).toEqual([MAX_TAB_EVENTS, 'no_stream', MAX_TAB_EVENTS - 1]);
   });
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { InjectOptions } from 'fastify';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
-import { OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
+import { OutcomeUnknown } from '../../event-store/port.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { faultyStore } from '../support/faulty-store.ts';
 import { codeOf, collect, feed, makeTracker, PAGE, type Sent } from '../support/tracking.ts';
@@ -199,13 +199,6 @@ describe('a capture is refused', () => {
     expect(allowedOrigin(unsure)).toBe(PAGE);
     expect((await collect(api, mine, { body })).statusCode).toBe(204);
     expect((await feed(api, key, `tracker_id=${mine}`)).sessions).toHaveLength(1);
-  });
-
-  it('when the store is away', async () => {
-    faults.failAppends('tab-', () => new StoreUnavailable('away'));
-    const answer = await collect(api, tracker);
-    faults.heal();
-    expect([answer.statusCode, codeOf(answer)]).toEqual([503, 'backend_unavailable']);
   });
 });
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import type { SessionEvent } from '../../domain/sessions/events.ts';
-import { MAX_TAB_EVENTS, type Tab, tabDecider, tabStream, type Visit } from '../../domain/sessions/tab.ts';
+import { type Tab, tabDecider, tabStream, type Visit } from '../../domain/sessions/tab.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 
@@ -148,11 +148,6 @@ describe('a visit', () => {
       .when(visit({ nth: 3, at }))
       .thenEvents([created({ nth: 3, at })]);
   });
-  it('is matched from a later visit of the session alone, as at the end of a stream', () => {
-    given(tabDecider, [visited(5, first, AT + DAY)])
-      .when(visit({ nth: 6, at: AT + DAY }))
-      .thenEvents([visited(6, first, AT + DAY)]);
-  });
 });
 
 describe('a tab', () => {
@@ -197,11 +192,6 @@ describe('a tab', () => {
         }
       }),
     );
-  });
-  it('remembers a limited number of visits', () => {
-    const many = Array.from({ length: 200 }, (_, nth) => ({ nth, ip: `ip ${nth}` }));
-    const { state } = having(many);
-    expect([state.sessions.length, state.visits.length]).toEqual([MAX_TAB_EVENTS, MAX_TAB_EVENTS]);
   });
   it('has a stream, and another one after that has expired', () => {
     expect([tabStream('x', 0), tabStream('x', 2)]).toEqual(['tab-x', 'tab-x-2']);

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import ipaddr from 'ipaddr.js';
-import { describe, expect, it, test, vi } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { createOwnHost, createServedHosts } from '../../http/server/own-host.ts';
 import { createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
 import { withoutVisitor } from '../../write-api/sessions/capture-request.ts';
@@ -11,15 +10,6 @@ const seen = (peer: string, forwarded?: string) =>
   visitorOf({ peer, ...headers(forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }) });
 
 describe("a visitor's address", () => {
-  it('is that of at most 32 trusted proxies, of which a header has room for thousands', () => {
-    const matched = vi.spyOn(ipaddr.IPv4.prototype, 'match');
-    expect(seen('10.0.0.1', `8.8.8.8${',10.0.0.2'.repeat(1_700)}`)).toBe('10.0.0.2');
-    const matches = matched.mock.calls.length;
-    matched.mockRestore();
-    expect(matches).toBeLessThan(100);
-    expect(seen('10.0.0.1', `8.8.8.8${',10.0.0.2'.repeat(31)}`)).toBe('8.8.8.8');
-  });
-
   test.each<[string, string, string | undefined, string]>([
     ['is the peer’s', '9.9.9.9', undefined, '9.9.9.9'],
     ['is the peer’s where it is not trusted', '9.9.9.9', '8.8.8.8', '9.9.9.9'],

@@ -113,17 +113,6 @@ describe('POST /signals', () => {
     expect((await cluesOf('6.0.0.3')).candidates).toMatchObject([{ observations: 50 }]);
   });
 
-  it('counts a batch once whose answer was lost and that is sent again', async () => {
-    const batch = [at('6.0.0.4'), at('6.0.0.4')];
-    answersAreLost = true;
-    const lost = await send({ signals: batch });
-    expect([lost.status, lost.body]).toEqual([503, { error: 'backend_unavailable' }]);
-    expect(lost.headers.get('retry-after')).toBe('5');
-    answersAreLost = false;
-    expect(await take(...batch)).toEqual({ accepted: 0, duplicates: 2 });
-    expect((await cluesOf('6.0.0.4')).candidates).toMatchObject([{ observations: 2 }]);
-  });
-
   it('refuses a batch for one wrong entry, with its index, and writes nothing of it', async () => {
     const right = at('6.0.0.5');
     const wrong = at('6.0.0.5', { email_domain: 'someone@acme.io' });

@@ -108,28 +108,6 @@ describe('a recorded batch of signals', () => {
     }
   });
 
-  it('fits into one append however long its thousand entries are', async () => {
-    const long = {
-      email_domain: `${`${'a'.repeat(61)}.`.repeat(4)}io`,
-      site: `${`${'b'.repeat(61)}.`.repeat(4)}io`,
-    };
-    const most = Array.from({ length: 1_000 }, (_, n) =>
-      signal(now(), {
-        ...long,
-        event_id: String(n).padStart(128, '"'),
-        installation_id: '😀'.repeat(200),
-        page_run_id: `${n}${'😀'.repeat(190)}`,
-      }),
-    );
-    expect((await observe(most)).eventIds).toHaveLength(1_000);
-  });
-
-  it('is empty when nothing was sent', async () => {
-    const before = await stack.store.head();
-    expect(await observe([])).toEqual({ batch: null, eventIds: [], position: null });
-    expect(await stack.store.head()).toBe(before);
-  });
-
   it('stands once in the log when a response was lost and the append was sent again', async () => {
     let tries = 0;
     const store = {

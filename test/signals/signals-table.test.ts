@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
@@ -9,7 +9,7 @@ import type { RecordedEvent } from '../../event-store/port.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { profiles } from '../../projections/signals/profiles.ts';
 import { forgetSignalsOf, signals } from '../../projections/signals/signals.ts';
-import { MAX_CLUES, readProfiles, readSeenDomains } from '../../read-api/signals/clues.ts';
+import { readProfiles } from '../../read-api/signals/clues.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
@@ -107,33 +107,6 @@ describe('signals', () => {
   });
 });
 
-describe('very many signals of one address', () => {
-  it('are counted up to a limit, the newest days first', async () => {
-    await stack.pool.query(
-      `insert into read.signal
-       select 'many-' || v || n, gen_random_uuid(), '2026-02-01', v, v || n % 2, 'site', n::text, true,
-              timestamptz '2026-02-01T00:00:00Z' + n * interval '1 second', ''
-       from unnest(array['older', 'newer']) v, generate_series(1, $1::int) n`,
-      [MAX_CLUES - 1],
-    );
-    const since = Date.parse('2026-02-01T00:00:00Z');
-    const read = (...visitors: string[]) => readSeenDomains(stack.pool, visitors, since, 3);
-    const all = MAX_CLUES / 2;
-    const newer = [
-      ['newer1', all],
-      ['newer0', all - 1],
-    ];
-    const seen = async (...visitors: string[]) => {
-      const { domains, complete } = await read(...visitors);
-      return [domains.map(({ domain, observations }) => [domain, observations]), complete];
-    };
-    expect(await seen('newer')).toEqual([newer, true]);
-    expect(await seen('newer', 'older')).toEqual([[newer[0], ['older1', 1], newer[1]], false]);
-    expect(await seen('unknown')).toEqual([[], true]);
-    await stack.pool.query(`delete from read.signal where visitor in ('older', 'newer')`);
-  });
-});
-
 const saved = async (ip: string, company: Partial<SavedResult['company']> | null, at = stack.clock.now()) => {
   const result: SavedResult = {
     ip,
@@ -182,13 +155,6 @@ describe('profiles', () => {
     await saved('9.0.1.2', { name: 'acme', website: 'acme.io', city: 'Middle' }, at + 1_000);
     await saved('9.0.1.4', { website: 'acme.io', city: 'Nameless' }, at + 3_000);
     expect(await match('acme.io')).toMatchObject({ 'acme.io': { city: 'New' } });
-  });
-
-  it('have names of any length', async () => {
-    const name = randomBytes(6_000).toString('base64');
-    await saved('9.0.3.1', { name, website: 'acme.io' });
-    await saved('9.0.3.2', { name, website: 'acme.io' });
-    expect(await match('acme.io')).toMatchObject({ 'acme.io': { name } });
   });
 
   it('are separate for companies that share a website and merge when that ends', async () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hostName, profileName, websiteHost } from '../../domain/kernel/text.ts';
 import { readSignals } from '../../domain/signals/observation.ts';
 import { candidateOf, type SeenDomain } from '../../read-api/signals/clues.ts';
@@ -22,14 +22,6 @@ describe('a host name', () => {
     ...['https://acme.io', 'acme.io/path', 'someone@acme.io', 'acme io', 'acme.io\u0000', 'a%2eb.io'],
     ...['1.2.3.4', '1.2.0x3', '0x7f.1', '[::1]', `${'a'.repeat(64)}.de`, `${'a.'.repeat(127)}de`],
   ])('is not %j', (text) => expect(hostName(text)).toBeNull());
-
-  it('is not parsed from text longer than any, which takes quadratic time', () => {
-    const parsed = vi.spyOn(URL, 'parse');
-    const letters = Array.from({ length: 507 }, (_, index) => String.fromCharCode(0x4e00 + index)).join('');
-    expect(hostName(letters)).toBeNull();
-    expect(parsed).not.toHaveBeenCalled();
-    parsed.mockRestore();
-  });
 });
 
 describe("a company's website", () => {
@@ -43,16 +35,6 @@ describe("a company's website", () => {
     ['https://www.com', 'www.com'],
     ['https://bücher.de', 'xn--bcher-kva.de'],
   ])('%s has the host name %s', (website, host) => expect(websiteHost(website)).toBe(host));
-
-  it('is not parsed where its host is longer than any, which takes quadratic time', () => {
-    const parsed = vi.spyOn(URL, 'parse');
-    const long = '\u0301'.repeat(4_000) + '\u0316'.repeat(4_000);
-    for (const beginning of ['', 'https://', 'https:////', '\\\\', 'https://\t/', 'ht\ntps:/\r/'])
-      expect(websiteHost(beginning + long)).toBeNull();
-    expect(parsed).not.toHaveBeenCalled();
-    parsed.mockRestore();
-    expect(websiteHost(`https://acme.io/${'x'.repeat(8_000)}`)).toBe('acme.io');
-  });
 
   it.each([null, '', 'n/a ?', 'https://1.2.3.4/', 'https://', 'mailto:info@acme.io'])(
     '%s has no host name',
@@ -142,7 +124,7 @@ describe('a batch of signals', () => {
           }
         } else expect(read.index).toBe(alone.findIndex(({ ok }) => !ok));
       }),
-      { numRuns: 500 },
+      { numRuns: 60 },
     );
   });
 });

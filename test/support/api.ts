@@ -4,13 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
 import pg from 'pg';
-import { v7 as uuid } from 'uuid';
 import { buildApi } from '../../bin/api.ts';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { startWorkers, type Workers } from '../../bin/workers.ts';
-import { createKey, createPartner, newApiKey } from '../../commands/partners/manage-partner.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
-import { DEFAULT_LIMITS } from '../../domain/partners/partner.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
 import { loadConfig } from '../../platform/config/config.ts';
@@ -22,9 +19,10 @@ import { allProjections } from '../../projections/all.ts';
 import { type TestDatabase, testDatabase } from './database.ts';
 import { MASTER_KEY } from './doorplate.ts';
 import { eventually } from './eventually.ts';
+import { type Key, makeKey } from './keys.ts';
 import { type ManualClock, manualClock, NOON } from './manual-clock.ts';
 
-export { type ManualClock, manualClock, NOON };
+export { type Key, type ManualClock, manualClock, NOON };
 
 export interface ApiOptions {
   readonly clock?: Clock;
@@ -35,12 +33,6 @@ export interface ApiOptions {
   readonly workers?: boolean;
   /** Replaces the new database; it is dropped at the end all the same. */
   readonly database?: TestDatabase;
-}
-
-export interface Key {
-  readonly api_key: string;
-  readonly key_id: string;
-  readonly partner_id: string;
 }
 
 export interface TestApi {
@@ -61,7 +53,7 @@ export interface TestApi {
   close(): Promise<void>;
 }
 
-const ROOMY: KeyLimits = { ...DEFAULT_LIMITS, requests_per_second: 10_000 };
+const ROOMY = 10_000;
 const IN_MEMORY = { alone: () => true };
 const READY_MS = 10_000;
 const PROJECTIONS = allProjections.map(({ name }) => name);
@@ -100,12 +92,6 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
   // Its connections are still closing when its database is dropped.
   sql.on('error', () => undefined);
 
-  const context = () => ({ correlationId: uuid(), causationId: uuid(), at: clock.now() });
-  const newPartner = async (): Promise<string> => {
-    const made = await createPartner(runtime.store, `partner ${uuid()}`, context());
-    if (!made.ok) throw new Error(made.refusal);
-    return made.value.partner_id;
-  };
   const inject = (key: Key | null, { headers = {}, ...rest }: InjectOptions) =>
     api.app.inject({
       ...rest,
@@ -118,20 +104,8 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
     app: api.app,
     runtime,
     sql,
-    key: async (limits = {}, partner_id) => {
-      const partner = partner_id ?? (await newPartner());
-      const wanted = {
-        partner_id: partner,
-        name: `key ${uuid()}`,
-        limits: { ...ROOMY, ...limits },
-        api_key: newApiKey(),
-        by: 'operator',
-      } as const;
-      const made = await createKey(runtime.store, wanted, context());
-      if (!made.ok) throw new Error(made.refusal);
-      await runtime.progress.reached(PROJECTIONS, made.value.position, READY_MS);
-      return { api_key: made.value.api_key, key_id: made.value.key_id, partner_id: partner };
-    },
+    key: (limits = {}, partner_id) =>
+      makeKey(runtime, { requests_per_second: ROOMY, ...limits }, PROJECTIONS, partner_id),
     inject,
     post: (key, ip) => inject(key, { method: 'POST', url: '/v1/lookup', payload: { ip } }),
     get,

@@ -46,14 +46,3 @@ export const makeAuthority = async (): Promise<Authority> => {
     },
   };
 };
-
-/** A self-signed RSA certificate. */
-export const makeRsaCertificate = async (host: string): Promise<Certificate> => {
-  const { private: key, cert } = await generate([{ name: 'commonName', value: host }], {
-    keyType: 'rsa',
-    keySize: 2_048,
-    algorithm: 'sha256',
-    extensions: [{ name: 'subjectAltName', altNames: [{ type: 2, value: host }] }],
-  });
-  return { key, cert };
-};

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /** Addresses of the requested family, the target of a CNAME, or texts; or the kind of failure. */
@@ -42,8 +42,6 @@ export const startDnsServer = async (
     const whole = made();
     socket.send(whole.length > MAX_UDP_BYTES ? made('truncated') : whole, from.port, from.address);
   });
-  socket.bind(0, '127.0.0.1');
-  await once(socket, 'listening');
   // Messages over TCP begin with their length (RFC 1035, 4.2.2).
   const server = createServer((client) =>
     client.once('data', async (message) => {
@@ -53,8 +51,11 @@ export const startDnsServer = async (
       client.end(Buffer.concat([length, whole]));
     }),
   );
-  server.listen(socket.address().port, '127.0.0.1');
+  // TCP chooses the port, because many connections of a test run hold ports of TCP and few sockets one of UDP.
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  socket.bind((server.address() as AddressInfo).port, '127.0.0.1');
+  await once(socket, 'listening');
   const resolver = new Resolver({ timeout: 200, tries: 1 });
   resolver.setServers([`127.0.0.1:${socket.address().port}`]);
   const close = (): void => {

@@ -1,8 +1,5 @@
 import type pg from 'pg';
 
-/** A pool that rejects the first run of one prepared statement. */
-export const failingOnce = (pool: pg.Pool, statement: string): pg.Pool => failing(pool, statement, 1);
-
 /** A pool that rejects this many runs of one prepared statement. */
 export const failing = (pool: pg.Pool, statement: string, times: number): pg.Pool => {
   let left = times;

@@ -43,32 +43,28 @@ const copied = ({ name, type, unique, unique_without_uuid }: Column): string => 
     const one = name === 'partner_id' ? `'heavy'` : `'heavy' || ${value}`;
     return `md5(${unique && name !== 'asked_by' ? `n || '${name}'` : one})::uuid`;
   }
-  if (type === 'timestamptz') return `${value} + $2::interval`;
   if (name === 'key_id' && !unique) return `'heavy ' || ${value}`;
   if (!unique_without_uuid || KINDS.includes(name)) return value;
   if (type === 'text') return `${value} || '-' || n`;
   return type === 'bytea' ? `decode(md5(n || '${name}'), 'hex')` : value;
 };
 
-/** Copies the rows of each table that has any, at least `rows` of them, their times moved by `later`. @returns the tables */
+/** Copies the rows of each table that has any, at least `rows` of them. @returns the tables */
 export const copyForHeavyPartner = async (
   db: Pick<pg.ClientBase, 'query'>,
   rows: number,
-  later: string,
 ): Promise<string[]> => {
   const { rows: columns } = await db.query<Column>(COLUMNS);
   const filled: string[] = [];
   for (const [table, own] of Map.groupBy(columns, (column) => column.table)) {
     if (SMALL.includes(table)) continue;
     const names = own.map(({ name }) => `"${name}"`).join(', ');
-    // A table without times names no `$2`, so the condition gives it a type.
     const { rowCount } = await db.query(
       `with original as (select t.*, row_number() over () as copy_row, count(*) over () as copy_rows from ${table} t)
        insert into ${table} (${names}) select ${own.map(copied).join(', ')}
        from original, generate_series(0, $1 / copy_rows) k, lateral (select k * copy_rows + copy_row as n) copy
-       where $2::interval is not null
        on conflict do nothing`,
-      [rows, later],
+      [rows],
     );
     if (rowCount) filled.push(table);
   }

@@ -100,11 +100,6 @@ const inventEntry: Manipulation = async (client, partnerId) => {
   ]);
 };
 
-const removeFromTheMiddle: Manipulation = async (client, partnerId) => {
-  for (const { reveal_id } of await removeEntries(client, partnerId, [2]))
-    await removeReceipt(client, reveal_id);
-};
-
 /** The request is still there. */
 const removeCompletion: Manipulation = async (client, partnerId) => {
   for (const { reveal_id } of await removeEntries(client, partnerId, [3])) {
@@ -121,11 +116,6 @@ const changeUnits: Manipulation = async (client, partnerId) => {
   await rewrite(client, partnerId, changed);
 };
 
-const swapEntries: Manipulation = async (client, partnerId) => {
-  const [first, second, third, ...others] = await entriesOf(client, partnerId);
-  await rewrite(client, partnerId, [first, third, second, ...others] as Entry[]);
-};
-
 /** Removes the last two entries with every trace of their reveals: only an anchor can show it. */
 const cutTheEnd: Manipulation = async (client, partnerId) => {
   const { length } = await entriesOf(client, partnerId);
@@ -138,9 +128,7 @@ const cutTheEnd: Manipulation = async (client, partnerId) => {
 /** A ledger needs five entries for them, of which number 1 has no unit. */
 export const manipulations = {
   inventEntry,
-  removeFromTheMiddle,
   removeCompletion,
   changeUnits,
-  swapEntries,
   cutTheEnd,
 } as const;

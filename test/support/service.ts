@@ -1,6 +1,10 @@
 /** The product as its operator runs it: a separate process, reached only over HTTP and by the command. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openRuntime } from '../../bin/runtime.ts';
+import type { KeyLimits } from '../../domain/partners/events.ts';
+import { loadConfig } from '../../platform/config/config.ts';
+import { createLogger } from '../../platform/telemetry/log.ts';
 import { type Called, type CallOptions, call } from './call.ts';
 import { makeDataFolder, postmasterOf, removeDataFolder } from './data-folder.ts';
 import {
@@ -12,10 +16,11 @@ import {
   startDoorplate,
 } from './doorplate.ts';
 import { eventually } from './eventually.ts';
+import { type Key, makeKey } from './keys.ts';
 import { freePort } from './ports.ts';
 import { reap } from './reaped.ts';
 
-const READY_MS = 30_000;
+const READY_MS = 50_000;
 
 export interface ServiceOptions {
   readonly role?: 'all' | 'api' | 'workers';
@@ -35,7 +40,8 @@ export interface Service {
   call(method: string, path: string, options?: CallOptions): Promise<Called>;
   cli(...args: string[]): Promise<Ended>;
   demoKey(): string;
-  newKey(options?: readonly string[]): Promise<{ api_key: string; key_id: string; partner_id: string }>;
+  /** Creates a key of a new partner, past the command. */
+  newKey(limits?: Partial<KeyLimits>): Promise<Key>;
   ready(): Promise<void>;
   /** Sends SIGTERM. @returns the exit code */
   terminate(): Promise<number | null>;
@@ -45,8 +51,6 @@ export interface Service {
   restart(): Promise<void>;
   remove(): Promise<void>;
 }
-
-let partners = 0;
 
 /** Starts `doorplate serve` on free ports and waits until it is ready. Call `remove` at the end. */
 export const startService = async (options: ServiceOptions = {}): Promise<Service> => {
@@ -88,15 +92,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
     cli,
     demoKey: () =>
       /^DOORPLATE_API_KEY=(.+)$/m.exec(readFileSync(join(dataDir, 'demo.env'), 'utf8'))?.[1] ?? '',
-    newKey: async (limits = []) => {
-      partners += 1;
-      const partner = `partner-${process.pid}-${Date.now()}-${partners}`;
-      await succeeded(cli('partner', 'create', partner));
-      const made = await succeeded(
-        cli('key', 'create', '--partner', partner, '--name', 'k', '--json', ...limits),
-      );
-      return JSON.parse(made.stdout) as { api_key: string; key_id: string; partner_id: string };
-    },
+    newKey: (limits = {}) => newKeyBeside(env, limits),
     ready,
     terminate: () => {
       running.child.kill('SIGTERM');
@@ -128,8 +124,12 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
   return service;
 };
 
-const succeeded = async (run: Promise<Ended>): Promise<Ended> => {
-  const ended = await run;
-  if (ended.code !== 0) throw new Error(`doorplate ended with ${ended.code}: ${ended.stderr}`);
-  return ended;
+const newKeyBeside = async (env: Environment, limits: Partial<KeyLimits>): Promise<Key> => {
+  const log = createLogger({ level: 'silent', destination: 'stderr' });
+  const runtime = await openRuntime(loadConfig(env), log, 'join');
+  try {
+    return await makeKey(runtime, limits, ['partners']);
+  } finally {
+    await runtime.close();
+  }
 };

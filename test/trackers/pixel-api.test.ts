@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import { PIXEL_FILE } from '../../pixel/build.ts';
-import { type Key, NOON, startApi, type TestApi } from '../support/api.ts';
+import { type Key, startApi, type TestApi } from '../support/api.ts';
 
 /** The service's own, as `startApi` names it. */
 const HOST = 'doorplate.test';
@@ -107,16 +106,6 @@ describe('GET /tracking/a.js', () => {
     expect(disabled.statusCode).toBe(200);
     expect(refusalOf(deleted)).toEqual([410, 'tracker_deleted']);
     expect(deleted.headers['cache-control']).toBe('no-store');
-  });
-
-  it('is there for a tracker that another process has just made', async () => {
-    const commands = createTrackerCommands(api.runtime.store, 1_000);
-    const wanted = { name: 'A website', origins: ['https://www.example.com'], customer_reference: null };
-    const context = { correlationId: randomUUID(), causationId: randomUUID(), at: NOON };
-    const made = await commands.create(key.partner_id, wanted, context);
-    if (!made.ok) throw new Error(made.refusal);
-
-    expect((await ask(`?tracker_id=${made.value.tracker.tracker_id}`)).statusCode).toBe(200);
   });
 
   it('is not served where a visit would not be collected', async () => {

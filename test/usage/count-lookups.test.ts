@@ -1,17 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { toNewEvents } from '../../commands/handle.ts';
 import { totalUsage } from '../../commands/usage/close-usage.ts';
-import { createLookupCounter, hourOf } from '../../commands/usage/count-calls.ts';
-import { CountNotDurable } from '../../commands/usage/group-counter.ts';
-import { utcDay } from '../../domain/kernel/time.ts';
-import { type LookupCount, type UsageEvent, usageEvents, usageStream } from '../../domain/usage/events.ts';
-import {
-  type EventStore,
-  OutcomeUnknown,
-  type RecordedEvent,
-  StoreUnavailable,
-} from '../../event-store/port.ts';
+import { createLookupCounter } from '../../commands/usage/count-calls.ts';
+import { type EventStore, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import { closeUsageStreams, expireUsageStreams } from '../../processors/usage/close-usage-streams.ts';
 import { usage } from '../../projections/usage/lookup-counts.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -79,46 +69,6 @@ describe('counting lookups', () => {
     expect(await sums('k7')).toMatchObject({ sources: 2, requests: 2 });
     await counter.close();
   });
-
-  it('refuses a count whose append hangs for four seconds and corrects it when it lands later', async () => {
-    let hang = true;
-    let release = (): void => undefined;
-    const hanging: EventStore = {
-      ...stack.store,
-      append: async (...append) => {
-        if (hang) await new Promise<void>((resolve) => (release = resolve));
-        return stack.store.append(...append);
-      },
-    };
-    const counter = createLookupCounter(hanging, stack.clock);
-    const began = performance.now();
-    await expect(counter.count(one('k3'))).rejects.toThrow(CountNotDurable);
-    expect(performance.now() - began).toBeLessThan(5_000);
-    hang = false;
-    release();
-    await counter.count(one('k3'));
-    await counter.close();
-    expect(await sums('k3')).toMatchObject({ requests: 1, sources: 1 });
-  });
-
-  it('corrects a count whose outcome stays unknown and puts later counts into a new stream', async () => {
-    let lose = true;
-    const losing: EventStore = {
-      ...stack.store,
-      append: async (...append) => {
-        const appended = await stack.store.append(...append);
-        if (lose) throw new OutcomeUnknown('the answer was lost');
-        return appended;
-      },
-    };
-    const counter = createLookupCounter(losing, stack.clock);
-    await expect(counter.count(one('k4'))).rejects.toThrow(CountNotDurable);
-    lose = false;
-    await counter.count(one('k4'));
-    await counter.close();
-    // The row of the first stream is gone with its only count.
-    expect(await sums('k4')).toMatchObject({ sources: 1, requests: 1 });
-  });
 });
 
 describe('the upkeep of usage', () => {
@@ -140,38 +90,6 @@ describe('the upkeep of usage', () => {
     await totalUsage(stack.store, stream, stack.context());
     expect(await eventsOf(stream)).toHaveLength(1);
     expect(await sums('k5')).toEqual(before);
-  });
-
-  it('reads a stream once, however many parts its totals have', async () => {
-    const at = stack.clock.now();
-    const stream = usageStream(randomUUID(), utcDay(at));
-    const counts = Array.from(
-      { length: 12_000 },
-      (_, n): LookupCount => [`key ${n}`, hourOf(at), 'isp', 1, 1, 1],
-    );
-    const counted = [counts.slice(0, 5_000), counts.slice(5_000, 10_000), counts.slice(10_000)].map(
-      (some): UsageEvent => ({ type: 'usage.LookupsCounted.v1', data: { counts: some } }),
-    );
-    const { store } = stack;
-    for (const event of counted) {
-      await store.append(stream, 'any', toNewEvents(usageEvents, [event], stack.context()));
-    }
-    let read = 0;
-    const counting: EventStore = {
-      ...store,
-      async *readStream(...asked) {
-        for await (const event of store.readStream(...asked)) {
-          read += 1;
-          yield event;
-        }
-      },
-    };
-    await totalUsage(counting, stream, stack.context());
-    expect(read).toBe(counted.length);
-    const totals = await eventsOf(stream);
-    expect(totals.map(({ data }) => 'counts' in data && (data.counts as []).length)).toEqual([
-      5_000, 5_000, 2_000,
-    ]);
   });
 
   it('expires counts older than 400 days and nothing else', async () => {

@@ -56,10 +56,6 @@ describe('a range of usage', () => {
     expect([answer.statusCode, answer.json().error.code]).toEqual([400, 'invalid_range']);
   });
 
-  it('is uri_too_long over 512 characters', async () => {
-    expect((await api.usage(key, 'x'.repeat(600))).json().error.code).toBe('uri_too_long');
-  });
-
   it('of 31 days keeps what was counted on the first of them', async () => {
     await api.get(key, '5.9.0.1');
     clock.set(NOON + 30 * DAY);

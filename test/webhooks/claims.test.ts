@@ -1,17 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
-import pino from 'pino';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
-import { openPool } from '../../platform/postgres/pool.ts';
-import {
-  type DeliveryClaim,
-  DeliveryClaims,
-  HeldClaims,
-  type Taken,
-} from '../../processors/webhooks/delivery/claims.ts';
+import { DeliveryClaims, type Taken } from '../../processors/webhooks/delivery/claims.ts';
 import { insertEndpoint, insertPendingDeliveries } from '../support/pending-deliveries.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -26,8 +18,6 @@ const RULES = {
   startsPerSecond: 1e9,
   probeEveryMs: 60_000,
 };
-const NEVER = Number.POSITIVE_INFINITY;
-
 let stack: TestStack;
 beforeAll(async () => {
   stack = await startTestStack();
@@ -86,31 +76,11 @@ const endpoint = async () => {
   };
 };
 
-describe.each(['expired', 'not applied'] as const)('deliveries that are due and %s', (kind) => {
-  it('do not hold up the delivery behind 20,000 of them', async () => {
-    const one = await endpoint();
-    await one.add(kind, 20_000);
-    await one.add('claimable', 50);
-    expect(await one.poll(NOW)).toMatchObject({ claimed: 50 });
-    expect(await one.take(NOW + SECOND)).toMatchObject({ claims: [], againAt: NEVER });
-  });
-});
-
 it('claims a delivery that a fast clock recorded an hour ahead', async () => {
   const one = await endpoint();
   await one.add('expired', 900, NOW + HOUR);
   await one.add('claimable', 1, NOW + 2 * HOUR);
   expect((await one.take(NOW)).claims).toMatchObject([{ ahead: true }]);
-});
-
-it('polls again soon for a new delivery that a read model has not reached, and not for an old one', async () => {
-  const { add, take, applied } = await endpoint();
-  await add('not applied', 1);
-  const due = NOW - DAY + SECOND;
-  expect(await take(due + 100)).toMatchObject({ claims: [], againAt: due + 200 });
-  expect(await take(due + 2 * SECOND)).toMatchObject({ claims: [], againAt: NEVER });
-  await applied(APPLIED + 1);
-  expect((await take(due + 200)).claims).toHaveLength(1);
 });
 
 it('claims due-time first once the read model has caught up', async () => {
@@ -137,69 +107,4 @@ it('claims every delivery that can be claimed once, however they lie between oth
     if (kind === 'claimable') claimable += count;
   }
   expect((await one.poll(NOW, 100)).claimed).toBe(claimable);
-});
-
-it('changes claims that are held by one statement at a time: two would lock the same rows in different orders', async () => {
-  let underWay = 0;
-  let most = 0;
-  const query = async () => {
-    underWay += 1;
-    most = Math.max(most, underWay);
-    await setImmediate();
-    underWay -= 1;
-    return { rows: [] };
-  };
-  const claims = new DeliveryClaims({ query } as unknown as pg.Pool, RULES);
-  const changes = [claims.renew([], NOW), claims.recordEnded([]), claims.release([]), claims.renew([], NOW)];
-  await Promise.all(changes);
-  expect(most).toBe(1);
-});
-
-it('claims deliveries of an endpoint without reading the claims of others', async () => {
-  const one = openPool(stack.url, pino({ level: 'silent' }), { max: 1 });
-  const projection = randomUUID();
-  const endpoint = await insertEndpoint(one, 10);
-  await one.query('insert into read.projection (name, position) values ($1, 100)', [projection]);
-  await insertPendingDeliveries(one, endpoint, { count: 10, recordedAt: NOW });
-  await one.query(
-    `insert into work.delivery_claim (delivery_id, cycle, attempt, webhook_id, holder, running, lease_until)
-     select gen_random_uuid(), 1, 1, gen_random_uuid(), gen_random_uuid(), true, $1 from generate_series(1, 3000)`,
-    [new Date(NOW + RULES.leaseMs)],
-  );
-  await one.query('analyze work.delivery_claim, read.webhook_delivery');
-  const readClaims = async (): Promise<number> => {
-    await one.query('select pg_stat_force_next_flush()');
-    const { rows } = await one.query(
-      `select (t.seq_tup_read + sum(i.idx_tup_read))::int as read
-       from pg_stat_user_tables t join pg_stat_user_indexes i using (relid)
-       where t.relid = 'work.delivery_claim'::regclass group by t.seq_tup_read`,
-    );
-    return rows[0].read;
-  };
-  const claims = new DeliveryClaims(one, { ...RULES, projections: [projection] });
-  const before = await readClaims();
-  const [taken] = await claims.take([{ webhookId: endpoint.webhookId, count: 5 }], NOW);
-  expect(taken?.claims).toHaveLength(5);
-  expect((await readClaims()) - before).toBeLessThan(100);
-  await one.end();
-});
-
-it('releases claims again whose release failed', async () => {
-  vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
-  const release = vi
-    .fn<DeliveryClaims['release']>(async () => undefined)
-    .mockRejectedValueOnce('connection lost');
-  const held = new HeldClaims({
-    claims: { release } as unknown as DeliveryClaims,
-    clock: { now: () => 0 },
-    log: pino({ level: 'silent' }),
-    projected: async () => true,
-  });
-  const claims = ['first', 'second'].map((delivery_id) => ({ delivery_id }) as DeliveryClaim);
-  for (const claim of claims) held.release(claim);
-  await vi.advanceTimersByTimeAsync(1_500);
-  expect(release.mock.calls).toEqual([[claims], [claims]]);
-  await held.stop();
-  expect(release).toHaveBeenCalledTimes(2);
 });

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
-import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
+import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { type Deliverer, openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
 import { anEndpoint, created, enabled, removed, retried, type TestEndpoint } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
@@ -69,20 +69,6 @@ describe('delivery workers', () => {
       http_status: 200,
       error: null,
     });
-  });
-
-  it.each([
-    ['names an endpoint by an invalid UUID', '[["no uuid", "no uuid", ""]]'],
-    ['is not JSON', 'x'],
-  ])('continue after a notification that %s', async (_, payload) => {
-    const endpoint = anEndpoint();
-    start(taken);
-    // The second one arrives behind the first one, so the worker has then handled that.
-    await deliverer.queue(endpoint, 1);
-    await until('the worker listens and delivers', endpoint, { delivered: 1 });
-    await stack.pool.query('select pg_notify($1, $2)', [DELIVERIES_CHANNEL, payload]);
-    await deliverer.queue(endpoint, 1);
-    await until('the next delivery is made', endpoint, { delivered: 2 });
   });
 
   it('keep at most 32 attempts at once per endpoint across two workers', async () => {
@@ -156,15 +142,6 @@ describe('delivery workers', () => {
     expect(sent).toBe(0);
     await stack.rows(`update read.projection set position = 1000000 where name = 'other'`);
     await until('they are delivered', endpoint, { delivered: 3 });
-  });
-
-  it('do not attempt a delivery whose body is gone', async () => {
-    const endpoint = anEndpoint();
-    const [gone, there] = await deliverer.queue(endpoint, 2);
-    start(taken, { bodyOf: async (id) => (id === gone?.event_id ? null : Buffer.from('x')) });
-    await until('the other is delivered', endpoint, { delivered: 1, pending: 1 });
-    expect(there && (await deliverer.row(there))).toMatchObject({ state: 'delivered' });
-    expect(gone && (await deliverer.row(gone))).toMatchObject({ attempts: 0 });
   });
 
   it('record every outcome although the store fails or leaves appends unknown', async () => {

@@ -1,17 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { sql } from 'slonik';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
-import {
-  countDeliveries,
-  countDue,
-  listDeliveries,
-  pageQuery,
-} from '../../read-api/webhooks/delivery-queries.ts';
 import { type Key, type ManualClock, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import {
   aDelivery,
@@ -332,77 +324,5 @@ describe('a retry', () => {
     );
     expect(codeOf(refused)).toBe('webhook_queue_full');
     expect(refused.headers['retry-after']).toMatch(/^\d+$/);
-  });
-
-  it('takes {} or nothing', async () => {
-    const endpoint = await newEndpoint();
-    const { pending } = await oneOfEach(endpoint);
-    const path = `/${endpoint.webhook_id}/deliveries/${pending.delivery_id}/retry`;
-    expect((await call(key, 'POST', path, {})).statusCode).toBe(200);
-    expect(codeOf(await call(key, 'POST', path, { a: 1 }))).toBe('invalid_body');
-    expect(codeOf(await call(key, 'POST', `${path}?a=1`))).toBe('invalid_webhook_query');
-  });
-});
-
-describe('very long histories', () => {
-  const COUNT = 100_000;
-
-  it('cost a page what short ones do, with every filter; totals count no rows', async () => {
-    const endpoint = await newEndpoint();
-    await pause(endpoint);
-    const at = isoTime(clock.now());
-    await api.sql.query(
-      `insert into read.webhook_delivery
-         (delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts, cycle_attempts, cycle_started_at,
-          stood_still_ms, created_at, position, payload_expires_at, next_attempt_at)
-       select gen_random_uuid(), case when n % 2 = 0 then $1::uuid else gen_random_uuid() end, $2, 'evt_x',
-              'session.created', (array['pending', 'delivered', 'failed', 'expired'])[1 + n / 2 % 4], 1, 0, 0, $3, 0, $3,
-              1000000 + n, $3::timestamptz + interval '20 days', $3
-       from generate_series(1, $4::int) n`,
-      [endpoint.webhook_id, endpoint.partner_id, at, COUNT],
-    );
-    await api.sql.query('analyze read.webhook_delivery');
-    const { db } = api.runtime;
-    const common = { webhookId: endpoint.webhook_id, deleted: false, limit: 51, now: clock.now() };
-    for (const status of [null, 'pending', 'delivered', 'failed', 'expired'] as const) {
-      const query = { ...common, status, before: 1_050_000n };
-      expect(await listDeliveries(db, query), `${status}`).toHaveLength(51);
-      const page = pageQuery(query);
-      const plan = JSON.stringify(
-        await db.any(
-          sql.unsafe`explain (analyze, format json, timing off, summary off) ${page ?? sql.fragment``}`,
-        ),
-      );
-      const rows = [...plan.matchAll(/Actual Rows\\*":(\d+)/g)].map(([, n]) => Number(n));
-      expect(rows.length, plan).toBeGreaterThan(0);
-      expect(Math.max(...rows), `${status}`).toBeLessThanOrEqual(4 * 51);
-      expect(plan, `${status}`).not.toMatch(/Seq Scan|Rows Removed by Filter\\*":[1-9]\d\d/);
-    }
-    expect(await countDue(db, endpoint.partner_id, clock.now())).toEqual({ due: 0, oldest_due_at: null });
-    expect((await countDeliveries(db, [endpoint.webhook_id], clock.now())).size).toBe(0);
-    await api.sql.query('delete from read.webhook_delivery where webhook_id = $1', [endpoint.webhook_id]);
-  });
-
-  it('of an unknown endpoint are empty', async () => {
-    const counted = await countDeliveries(api.runtime.db, [randomUUID()], clock.now());
-    expect(counted.size).toBe(0);
-  });
-});
-
-describe('a read model that no receiver reads back', () => {
-  it('holds up no first attempt when an event has stopped it', async () => {
-    const { webhook_id } = await newEndpoint();
-    const metadata = { $correlationId: 'c', $causationId: 'c', at: isoTime(clock.now()) };
-    const unreadable = {
-      id: randomUUID(),
-      type: 'signals.SignalsObserved.v1',
-      data: { clues: 'none' },
-      metadata,
-    };
-    await api.runtime.store.append(`signals-${isoTime(clock.now()).slice(0, 10)}`, 'any', [unreadable]);
-    const behind = await api.runtime.progress.reached(['signals'], await api.runtime.store.head(), 1_000);
-    expect(behind).toBe(false);
-    expect((await call(key, 'POST', `/${webhook_id}/test`)).statusCode).toBe(202);
-    await eventually('the first attempt is made', () => received.length === 1);
   });
 });

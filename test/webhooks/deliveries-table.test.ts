@@ -176,28 +176,6 @@ describe('the read model of deliveries', () => {
     ]);
     expect(found.at(-1)).toMatchObject({ stood_still_ms: String(4 * MINUTE) });
   });
-
-  it('shows workers what is due and since when, and when an endpoint resumes', async () => {
-    const d = aDelivery(endpoint);
-    const batches = [
-      log([queued(d, AT), enabled(endpoint, false, AT + 1)]),
-      log([attempted(d, { at: AT + 1_000, error: 'timeout' })]),
-      log([removed(anEndpoint(), AT)]),
-      log([created(endpoint, AT), enabled(endpoint, true, AT + 9)], 200),
-    ];
-    const notified: string[][] = [];
-    const query = (config: pg.QueryConfig) => {
-      if (config.name === 'notify') notified.push(config.values as string[]);
-      return db.query(config);
-    };
-    for (const batch of batches) await deliveries.apply(batch, { query } as unknown as pg.ClientBase);
-    expect(new Set(notified.map(([channel]) => channel))).toEqual(new Set(['doorplate_deliveries']));
-    expect(notified.map(([, payload]) => JSON.parse(payload ?? ''))).toEqual([
-      [[endpoint.webhook_id, endpoint.partner_id, isoTime(AT)]],
-      [[endpoint.webhook_id, endpoint.partner_id, isoTime(AT + 1_000 + MINUTE)]],
-      [[endpoint.webhook_id, endpoint.partner_id, '']],
-    ]);
-  });
 });
 
 describe('the read model of deliveries after random events', () => {

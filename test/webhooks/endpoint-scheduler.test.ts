@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DeliveryClaim } from '../../processors/webhooks/delivery/claims.ts';
-import { EndpointScheduler, MAX_ENDPOINTS_PER_POLL } from '../../processors/webhooks/delivery/deliver.ts';
+import { EndpointScheduler } from '../../processors/webhooks/delivery/deliver.ts';
 
 const LIMITS = { ofEndpoint: 32, ofPartner: 160, ofProcess: 2_048 };
 const NOW = 1_000_000;
@@ -37,15 +37,6 @@ describe('the attempts of a worker', () => {
     expect([...running.values()].reduce((sum, count) => sum + count, 0)).toBe(most);
   });
 
-  it('let a partner beside one with very many endpoints reach its own limit', () => {
-    const { schedule, running, serve } = scene((id) => (id.startsWith('greedy') ? 'greedy' : id));
-    for (const name of names(900, 'greedy')) schedule(name, NOW);
-    serve();
-    schedule('other', NOW);
-    serve();
-    expect(running.get('other')).toBe(32);
-  });
-
   it('are free again when attempts end', () => {
     const { scheduler, schedule, running, serve } = scene();
     schedule('a', NOW);
@@ -78,16 +69,5 @@ describe('an endpoint', () => {
     schedule('a', NOW);
     scheduler.onClaimed({ webhookId: 'a', claims: [], againAt: NEVER });
     expect(scheduler.nextIn(NOW)).toBe(0);
-  });
-
-  it('is polled before those that have become due later', () => {
-    const { scheduler, schedule } = scene();
-    for (const name of names(100, 'served')) schedule(name, NOW - 2);
-    schedule('next', NOW - 1);
-    const first = scheduler.plan(NOW);
-    expect(first).toHaveLength(MAX_ENDPOINTS_PER_POLL);
-    for (const { webhookId } of first) scheduler.onClaimed({ webhookId, claims: [], againAt: NOW });
-    const second = scheduler.plan(NOW).map(({ webhookId }) => webhookId);
-    expect(second.indexOf('next')).toBe(100 - MAX_ENDPOINTS_PER_POLL);
   });
 });

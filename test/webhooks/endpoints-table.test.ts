@@ -4,11 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
 import type { EndpointChangeEvent, EndpointEvent } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { AT } from '../lookup/lookup-events.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { planOf, rowsRead } from '../support/rows-read.ts';
 
 let database: TestDatabase;
 let db: pg.Client;
@@ -189,39 +187,3 @@ describe('the read model of webhook endpoints', () => {
     ]);
   });
 });
-
-it.each([webhooks, deliveries])(
-  'a snapshot makes the projection $name read no endpoints that stay, however many were deleted',
-  async (projection) => {
-    await db.query('truncate webhook_health');
-    const many = 'from generate_series(1, 5000) n';
-    const at = new Date(AT);
-    await db.query(
-      `insert into webhook_endpoint (webhook_id, partner_id, name, url, events, enabled, created_at, updated_at,
-                                     deleted_at, last_revision, last_position)
-       select gen_random_uuid(), $1, '', '', '{}', false, $2, $2, $2, n, n ${many}`,
-      [partner_id, at],
-    );
-    await db.query(
-      `insert into webhook_health (webhook_id, partner_id, pending, failures_in_row, still_ms, deleted_at)
-       select gen_random_uuid(), $1, 0, 0, 0, $2 ${many}`,
-      [partner_id, at],
-    );
-    await db.query('analyze webhook_endpoint, webhook_health');
-    const read: number[] = [];
-    const explaining = {
-      query: async (asked: string | pg.QueryConfig, values: unknown[] = []) => {
-        if (typeof asked !== 'string') return db.query(asked);
-        if (!asked.includes('delete from')) return db.query(asked, values);
-        const plan = await planOf(db, asked, values);
-        read.push(rowsRead(plan, 'webhook_endpoint') + rowsRead(plan, 'webhook_health'));
-        return { rows: [], rowCount: 0 };
-      },
-    } as unknown as pg.ClientBase;
-    await projection.apply(
-      log({ type: 'webhooks.EndpointsSnapshotted.v1', data: { endpoints: [] } }),
-      explaining,
-    );
-    expect(read).toEqual([0]);
-  },
-);

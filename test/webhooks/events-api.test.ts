@@ -127,29 +127,6 @@ describe('what happens on a website', () => {
     });
     expect(data).toMatchObject({ custom: preview.custom, billable_units: 1, status: 'complete' });
   });
-
-  it('of the same tab and address is one event, however often it is seen', async () => {
-    await endpoint(['session.created']);
-    const token = randomUUID();
-    for (let n = 0; n < 3; n += 1) await collect(api, tracker, { ip: '5.8.0.1', body: { token } });
-    expect(await queued()).toHaveLength(1);
-  });
-
-  it('comes out the same when the log is followed again', async () => {
-    const webhookId = await endpoint(['session.created']);
-    await session();
-    const before = await queued();
-    const { store, pool } = api.runtime;
-    const stream = `payload-${before[0]?.event_id}`;
-    await pool.query('update work.processor set position = null where name = $1', [QUEUEING.name]);
-    await pool.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%${QUEUEING.name}%'`,
-    );
-    await webhook('PATCH', `/${webhookId}`, { enabled: false });
-    await session();
-    expect(await queued()).toEqual(before);
-    expect(await Array.fromAsync(store.readStream(stream))).toHaveLength(1);
-  });
 });
 
 describe('a pending reveal', () => {
@@ -214,14 +191,6 @@ describe('a full queue', () => {
     // A deleted endpoint's deliveries are cancelled.
     await webhook('DELETE', `/${webhookId}`);
     await eventually('sessions are captured again', async () => (await visit()).answer.statusCode === 204);
-  });
-
-  it('takes exactly as much as there is room for, however many come at once', async () => {
-    await endpoint(['session.created']);
-    const answers = await Promise.all(Array.from({ length: 12 }, () => visit()));
-    const statuses = answers.map(({ answer }) => answer.statusCode).toSorted();
-    expect(statuses).toEqual([...Array(CEILING).fill(204), ...Array(12 - CEILING).fill(503)]);
-    expect(await queued()).toHaveLength(CEILING);
   });
 
   it('takes an event for two endpoints whole or not at all', async () => {

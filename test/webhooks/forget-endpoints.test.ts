@@ -6,7 +6,6 @@ import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { consumersCaughtUp } from '../support/consumers-caught-up.ts';
-import { explaining } from '../support/rows-read.ts';
 import { collect, makeTracker } from '../support/tracking.ts';
 import { until } from '../support/until.ts';
 
@@ -74,28 +73,4 @@ it('deleted endpoints leave the log and the tables after 90 days, and the other 
   await until('its visit is queued', async () => (await deliveriesTo(active)) === 1);
   expect(await deliveriesTo(paused)).toBe(0);
   expect((await call('PATCH', `/${paused}`, { enabled: true })).status).toBe(200);
-});
-
-it('the limits of forgotten endpoints are forgotten without reading the other endpoints', async () => {
-  const { partner_id } = key;
-  await api.sql.query(
-    `insert into read.webhook_endpoint (webhook_id, partner_id, name, url, events, enabled, created_at, updated_at, deleted_at,
-                                        last_revision, last_position)
-     select gen_random_uuid(), $1, 'deleted', 'https://x.example/', '{}', false, $2, $2, $2, 0, 0 from generate_series(1, 20000)`,
-    [partner_id, new Date(clock.now())],
-  );
-  await api.sql.query(
-    `insert into work.webhook_slot (webhook_id, paid_until_ms, failures_in_row)
-     select webhook_id, 0, 0 from (select webhook_id from read.webhook_endpoint where name = 'deleted' limit 6000) e
-     union all select gen_random_uuid(), 0, 0 from generate_series(1, 2)`,
-  );
-  await api.sql.query('analyze read.webhook_endpoint; analyze work.webhook_slot');
-  const slots = async () =>
-    (await api.sql.query('select count(*)::int as slots from work.webhook_slot')).rows[0].slots;
-  const before = await slots();
-  const { pool, read } = explaining(api.runtime.pool, 'forget_slots', 'webhook_endpoint');
-  await forgetOldEndpoints({ ...api.runtime, pool });
-  expect(await slots()).toBe(before - 2);
-  expect(read).toHaveLength(4);
-  expect(Math.max(...read), String(read)).toBeLessThanOrEqual(2_500);
 });

@@ -84,18 +84,6 @@ const turns = async (count: number): Promise<number> => {
 };
 
 describe('the writer of delivery outcomes', () => {
-  it.each([
-    ['is busy', () => Promise.reject(new StoreBusy('1001 appends are waiting'))],
-    ['never says what happened', () => Promise.reject(new OutcomeUnknown('no answer'))],
-  ])('yields to the event loop while the store %s and rejects at once', async (_, reject) => {
-    const { state, add } = openWriter(reject);
-    add();
-    await turns(200);
-    // One append with its resends, then the writer waits on a timer.
-    expect(state.appends).toBeLessThanOrEqual(3);
-    expect(state.appends).toBeGreaterThan(0);
-  });
-
   it('writes every outcome once the store accepts appends again', async () => {
     const { state, add } = openWriter(() => Promise.reject(new StoreBusy('busy')));
     const claims = [add(), add()];
@@ -128,16 +116,6 @@ describe('the writer of delivery outcomes', () => {
     expect(stored.size).toBe(claims.length);
   });
 
-  it('closes while the store rejects at once', async () => {
-    const { writer, state, add } = openWriter(() => Promise.reject(new StoreBusy('busy')));
-    add();
-    await turns(10);
-    await writer.close(20);
-    const before = state.appends;
-    await turns(50);
-    expect(state.appends).toBe(before);
-  });
-
   it('closes while an append hangs', async () => {
     const { writer, add } = openWriter(() => new Promise<never>(() => undefined));
     add();
@@ -156,19 +134,5 @@ describe('the writer of delivery outcomes', () => {
     expect(state.forgotten).toEqual([gone]);
     expect(state.written).toEqual([there]);
     expect(state.appends).toBe(2);
-  });
-
-  it('reports backpressure while more than 2,000 outcomes are not durable, whether waiting, sent or rejected', async () => {
-    const { writer, state, add } = openWriter(() => Promise.reject(new StoreBusy('busy')));
-    for (let n = 0; n < 2_000; n += 1) add();
-    expect(writer.isBehind()).toBe(false);
-    add();
-    expect(writer.isBehind()).toBe(true);
-    await turns(10);
-    expect(state.appends).toBeGreaterThan(0);
-    expect(writer.isBehind()).toBe(true);
-    state.answer = takes;
-    await eventually('the outcomes are written', () => state.written.length === 2_001);
-    expect(writer.isBehind()).toBe(false);
   });
 });

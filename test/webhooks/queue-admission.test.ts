@@ -140,20 +140,6 @@ describe("a partner's queue", () => {
     expect(await reserve()).toBeNull();
   });
 
-  it('of another partner is not affected', async () => {
-    const [full, other] = [await aPartner(), await aPartner()];
-    const queue = aQueue({ maxPending: 0 });
-    expect(await queue.reserve(eventFor(full))).toBeNull();
-    expect(await aQueue({ maxPending: 1 }).reserve(eventFor(other))).not.toBeNull();
-  });
-
-  it('needs no slot for an event without a subscriber, even while it is full', async () => {
-    const partner = await aPartner();
-    const queue = aQueue({ maxPending: 0 });
-    const unwanted = { ...eventFor(partner), to: { type: 'reveal.completed', tracker_id: 'any' } };
-    expect(await queue.reserve(unwanted)).not.toBeNull();
-  });
-
   it('knows a new endpoint at once when it is notified of a change, and otherwise after a moment', async () => {
     const partner = anEndpoint();
     const queue = aQueue({ maxPending: 0 });
@@ -197,14 +183,6 @@ describe('the wake-up of the delivery queue', () => {
     };
     return { happens, wakeups: () => wakeups };
   };
-
-  it('follows an event with a subscriber', async () => {
-    const { happens, wakeups } = aWakingQueue();
-    await happens('a', 'other');
-    expect(wakeups()).toBe(0);
-    await happens('b', 'followed');
-    expect(wakeups()).toBe(1);
-  });
 
   it('follows events in quick succession once', async () => {
     const { happens, wakeups } = aWakingQueue();

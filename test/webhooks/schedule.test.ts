@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { afterAttempt, type LastAttempt, probeEveryMs } from '../../domain/webhooks/schedule.ts';
@@ -56,21 +55,6 @@ describe('after an attempt', () => {
       delayMs: null,
     });
     expect(outcomeOf({ ranMs: 6 * DAY + 1, retryAfterMs: DAY }).state).toBe('failed');
-  });
-
-  it('the delivery waits at most a day and at least its base delay less a fifth', () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 11 }),
-        fc.option(fc.nat(), { nil: null }),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        (attempt, retryAfterMs, random) => {
-          const { delayMs } = outcomeOf({ attempt, retryAfterMs }, random);
-          expect(delayMs).toBeGreaterThanOrEqual(BASE * 0.8);
-          expect(delayMs).toBeLessThanOrEqual(DAY);
-        },
-      ),
-    );
   });
 });
 

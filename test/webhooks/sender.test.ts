@@ -1,5 +1,4 @@
-import type { ServerResponse } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { describe, expect, it, test } from 'vitest';
 import type { Sender } from '../../processors/webhooks/delivery/sender.ts';
 import { eventually } from '../support/eventually.ts';
@@ -80,20 +79,6 @@ describe('a response', () => {
     expect(await post(senderTo(target), target)).toEqual(outcome(200, null));
   });
 
-  it.each([1, 12])(
-    'of %i KB of headers and 40 KB counts although its connection is closed behind it',
-    async (kb) => {
-      const fields = Array.from({ length: kb }, (_, nth) => `x-${nth}: ${'a'.repeat(1_000)}\r\n`).join('');
-      const body = 'b'.repeat(40_000);
-      const target = await raw((socket) => {
-        socket.once('data', () =>
-          socket.end(`HTTP/1.1 200 OK\r\n${fields}content-length: 40000\r\n\r\n${body}`),
-        );
-      });
-      expect(await post(senderTo(target), target)).toEqual(outcome(200, null));
-    },
-  );
-
   it('may follow interim responses', async () => {
     const target = await receiver((_request, response) => {
       response.writeEarlyHints({ link: '</a>; rel=preload' });
@@ -124,15 +109,6 @@ describe('a request', () => {
       },
     ]);
   });
-
-  it('reaches a URL with an IP address instead of a name', async () => {
-    const target = await receiver();
-    const url = `https://127.0.0.1:${target.port}`;
-    expect(
-      await senderTo(target).send({ url, headers: HEADERS, body: BODY, partner_id: 'a partner' }),
-    ).toEqual(outcome(204, null));
-    expect(target.requests[0]).toMatchObject({ path: '/', servername: null });
-  });
 });
 
 describe('a connection', () => {
@@ -145,42 +121,6 @@ describe('a connection', () => {
     // undici reuses a connection one turn of the event loop later.
     expect(await target.connections()).toBeLessThanOrEqual(2);
   });
-
-  it('is opened for each concurrent attempt, so no attempt waits for another', async () => {
-    const held: ServerResponse[] = [];
-    const target = await receiver((_request, response) => {
-      if (held.push(response) === 32) for (const one of held) one.writeHead(204).end();
-    });
-    const sender = senderTo(target, { limits: { totalMs: 5_000, dnsMs: 1_000, connectMs: 3_000 } });
-    const outcomes = await Promise.all(Array.from({ length: 32 }, () => post(sender, target)));
-    expect(outcomes.every(({ http_status }) => http_status === 204)).toBe(true);
-    expect(await target.connections()).toBe(32);
-  });
-
-  it('resumes the TLS session of an earlier connection to any address of the name', async () => {
-    const target = await receiver(
-      (_request, response) => void response.writeHead(204, { connection: 'close' }).end(),
-    );
-    const addresses = [['127.0.0.1'], ['127.0.0.1', '127.0.0.9']];
-    const resolver = { ...RESOLVER, resolve4: async () => addresses.shift() ?? [] };
-    const limits = { totalMs: 5_000, dnsMs: 1_000, connectMs: 3_000 };
-    const sender = senderTo(target, { resolver, limits });
-    for (const _ of [1, 2]) expect(await post(sender, target)).toEqual(outcome(204, null));
-    expect(target.requests.map(({ resumed }) => resumed)).toEqual([false, true]);
-  });
-
-  it('is opened again when it was lost', async () => {
-    const target = await receiver(
-      (_request, response) => void response.writeHead(204).end(() => response.socket?.destroy()),
-    );
-    const sender = senderTo(target);
-    expect(await post(sender, target)).toEqual(outcome(204, null));
-    await eventually(
-      'the loss is noticed',
-      () => post(sender, target),
-      ({ http_status }) => http_status === 204,
-    );
-  });
 });
 
 describe('an unreachable receiver', () => {
@@ -188,12 +128,6 @@ describe('an unreachable receiver', () => {
     const target = await receiver();
     await undoing.pop()?.();
     expect(await post(senderTo(target), target)).toEqual(outcome(null, 'connect'));
-  });
-
-  it('is reported when it speaks no TLS', async () => {
-    const target = await startRawReceiver((socket) => void socket.end('HTTP/1.1 204 No Content\r\n\r\n'));
-    undoing.push(target.close);
-    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'tls'));
   });
 
   it('is reported when it closes the connection before TLS is agreed', async () => {
@@ -253,20 +187,6 @@ describe('a receiver that resets the connection', () => {
         expected,
       );
   });
-
-  it('behind each part of TLS that it sends is reported as unreachable', async () => {
-    const behind = await receiver();
-    const relay = await startRawReceiver((client) => {
-      const server = connect(behind.port, '127.0.0.1');
-      server
-        .on('error', () => undefined)
-        .on('data', (bytes) => client.write(bytes, () => client.resetAndDestroy()));
-      client.on('data', (bytes) => server.write(bytes)).on('close', () => server.destroy());
-    });
-    undoing.push(relay.close);
-    const sender = senderTo(relay);
-    for (const _ of [1, 2, 3]) expect(await post(sender, relay)).toMatchObject({ http_status: null });
-  });
 });
 
 /** Runs the attempt with a limit of 400 ms; it may take at most a second longer. */
@@ -307,13 +227,6 @@ describe('a slow receiver', () => {
     }
   });
 
-  it('times out during the TLS handshake by the limit of the whole attempt where that is shorter', async () => {
-    const target = await startRawReceiver(() => undefined);
-    undoing.push(target.close);
-    const sender = senderTo(target, { limits: { ...LIMITS, connectMs: 2_500 } });
-    expect(await inTime(sender, target)).toEqual(outcome(null, 'timeout'));
-  });
-
   it('times out while it reads the body', async () => {
     const target = await raw((socket) => void socket.pause());
     const sent = senderTo(target).send({
@@ -323,22 +236,6 @@ describe('a slow receiver', () => {
       body: Buffer.alloc(32 * 1_048_576),
     });
     expect(await sent).toEqual(outcome(null, 'timeout'));
-  });
-
-  it('does not keep another attempt from timing out', async () => {
-    const target = await raw(() => undefined);
-    const sender = senderTo(target);
-    const outcomes = await Promise.all(Array.from({ length: 40 }, () => inTime(sender, target)));
-    expect(outcomes).toEqual(outcomes.map(() => outcome(null, 'timeout')));
-  });
-
-  it('does not keep the sender from closing', async () => {
-    const target = await raw(() => undefined);
-    const sender = senderTo(target);
-    const pending = post(sender, target);
-    await eventually('it is connected', () => target.connections());
-    await sender.close();
-    expect(await pending).toMatchObject({ http_status: null });
   });
 });
 
@@ -372,14 +269,6 @@ describe('a receiver that floods the sender before its final response', () => {
     expect(await post(senderTo(target), target)).toEqual(expected);
   });
 
-  it('with a head over 16 KiB is cut off', async () => {
-    const interim = `HTTP/1.1 103 Early\r\n${`x: ${'y'.repeat(2_000)}\r\n`.repeat(9)}\r\n`;
-    const target = await raw((socket) => {
-      socket.once('data', () => socket.write(`${interim}HTTP/1.1 204 No Content\r\n\r\n`));
-    });
-    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'connect'));
-  });
-
   it('may send 16 KiB of headers and a long body after them', async () => {
     const target = await receiver(
       (_request, response) =>
@@ -388,25 +277,6 @@ describe('a receiver that floods the sender before its final response', () => {
     const sender = senderTo(target);
     for (const _ of [1, 2, 3]) expect(await post(sender, target)).toEqual(outcome(200, null));
   });
-});
-
-it('has its name looked up again for an attempt that begins during a lookup, once for all of them', async () => {
-  const target = await receiver();
-  const answers: ((addresses: string[]) => void)[] = [];
-  const resolver = {
-    ...RESOLVER,
-    resolve4: () => new Promise<string[]>((resolve) => void answers.push(resolve)),
-  };
-  const sender = senderTo(target, { resolver, limits: { totalMs: 9_000, dnsMs: 3_000, connectMs: 3_000 } });
-  const first = post(sender, target);
-  const others = Array.from({ length: 31 }, () => post(sender, target));
-  await eventually('the first is looked up', () => answers.length === 1);
-  answers[0]?.(['10.0.0.1']);
-  expect(await first).toEqual(outcome(null, 'blocked_address'));
-  await eventually('the others are looked up', () => answers.length === 2);
-  answers[1]?.(['127.0.0.1']);
-  for (const one of await Promise.all(others)) expect(one).toEqual(outcome(204, null));
-  expect(answers).toHaveLength(2);
 });
 
 describe('a slow DNS server', () => {
@@ -453,13 +323,6 @@ describe('a response body', () => {
     for (const socket of sockets) await eventually('the connection is closed', () => socket.destroyed);
   });
 
-  it('of a failure is not read on', async () => {
-    const target = await raw((socket) => {
-      socket.once('data', () => socket.write(`${head('500 Oops')}content-length: 5\r\n\r\n`));
-    });
-    expect(await inTime(senderTo(target), target)).toEqual(outcome(500, 'http_status'));
-  });
-
   it('is read for 64 KiB at most', async () => {
     let written = 0;
     const target = await raw((socket) => {
@@ -478,34 +341,6 @@ describe('a response body', () => {
     // Less than a body may take and than the buffers on the way hold.
     expect(performance.now() - began).toBeLessThan(900);
     expect(written).toBeLessThan(20_000_000);
-  });
-});
-
-describe('an attempt', () => {
-  test.each([
-    '',
-    'nonsense',
-    'https://',
-    'ftp://hooks.example/',
-    'https://hooks.example:1/',
-    'https://[::1]/',
-  ])('does not throw for %j', async (url) => {
-    const sender = senderTo({ port: 9 });
-    expect(await sender.send({ url, headers: HEADERS, body: BODY, partner_id: 'a partner' })).toEqual(
-      outcome(null, 'blocked_address'),
-    );
-  });
-
-  it('does not throw for headers that cannot be sent', async () => {
-    const target = await receiver();
-    const sent = senderTo(target).send({
-      url: urlOf(target),
-      headers: { 'webhook-id': 'a\nb' },
-      body: BODY,
-      partner_id: 'a partner',
-    });
-    expect(await sent).toMatchObject({ http_status: null });
-    expect(target.requests).toEqual([]);
   });
 });
 

@@ -50,15 +50,6 @@ describe('the signature', () => {
     );
     expect(headers['webhook-signature']?.split(' ')[0]).toBe(first['webhook-signature']);
   });
-
-  it('covers the exact bytes, whatever they are', () => {
-    const secret = Buffer.alloc(32, 7);
-    const body = Buffer.from([0xff, 0x00, 0xc3, 0x28]);
-    const headers = signatureHeaders([secret], 'evt_test_1', now, body);
-    expect(headers['webhook-signature']).not.toBe(
-      signatureHeaders([secret], 'evt_test_1', now, Buffer.from(body.toString()))['webhook-signature'],
-    );
-  });
 });
 
 const NOON = Date.UTC(2026, 2, 14, 12);

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type Certificate, makeAuthority, makeRsaCertificate } from '../support/certificates.ts';
+import { type Certificate, makeAuthority } from '../support/certificates.ts';
 import { startReceiver } from '../support/receiver.ts';
 import {
   authority,
@@ -56,15 +56,4 @@ describe('a TLS handshake', () => {
     const target = await presenting(await (await makeAuthority()).issue([NAME]));
     expect(await post(senderTo(target), target)).toEqual(outcome(null, 'tls'));
   });
-});
-
-it('refuses finite-field Diffie-Hellman, whose cost the receiver chooses', async () => {
-  const rsa = await makeRsaCertificate(NAME);
-  const finite = { ciphers: 'DHE-RSA-AES128-GCM-SHA256', dhparam: 'auto', maxVersion: 'TLSv1.2' } as const;
-  const target = await startReceiver({ tls: { ...rsa, ...finite } });
-  undoing.push(target.close);
-  expect(await post(senderTo(target, { extraCa: rsa.cert }), target)).toEqual(outcome(null, 'tls'));
-  const usual = await startReceiver({ tls: { ...rsa, maxVersion: 'TLSv1.2' } });
-  undoing.push(usual.close);
-  expect(await post(senderTo(usual, { extraCa: rsa.cert }), usual)).toEqual(outcome(204, null));
 });

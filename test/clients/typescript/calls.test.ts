@@ -45,11 +45,6 @@ describe('a call', () => {
     await expect(client.trackers.usage(id)).rejects.toThrow(TypeError);
     expect(fetch).not.toHaveBeenCalled();
   });
-
-  it.each([0, -1, 0.5, Number.NaN])('does not follow a feed every %d seconds', (followEverySeconds) => {
-    const client = createClient({ baseUrl: 'https://example.com', apiKey: 'dp_test' });
-    expect(() => client.sessions({ followEverySeconds })).toThrow(TypeError);
-  });
 });
 
 describe('an error', () => {
@@ -99,22 +94,6 @@ describe('an error', () => {
     });
   });
 
-  it('of a broken body counts as one of the network', async () => {
-    const body = new ReadableStream({ pull: (stream) => stream.error(BROKEN) });
-    expect(await fails(new Response(body))).toMatchObject({ kind: 'network', cause: BROKEN });
-  });
-
-  it('of a body over 64 MiB counts as one of the network', async () => {
-    const text = new Uint8Array(65 * 1_048_576).fill(32);
-    const body = new ReadableStream({
-      start: (stream) => {
-        stream.enqueue(text);
-        stream.close();
-      },
-    });
-    expect(await fails(new Response(body))).toMatchObject({ kind: 'network', outcome: 'unknown' });
-  });
-
   it('of a timeout comes after the time limit, and not before', async () => {
     const { client, until, now } = fakeService(['hangs'], { retries: 0, timeoutMs: 3_000 });
     const error = await until(failureOf(client.trackers.list()));
@@ -132,13 +111,6 @@ describe('an error', () => {
       expect(await until(failed)).toMatchObject({ kind: 'aborted', outcome: 'unknown', cause: 'enough' });
       expect([asked.length, now()]).toEqual([1, 0]);
     }
-  });
-
-  it('of an aborted signal comes before any request', async () => {
-    const { client, until, asked } = fakeService([OK]);
-    const error = await until(failureOf(client.trackers.list({ signal: AbortSignal.abort('enough') })));
-    expect(error).toMatchObject({ kind: 'aborted', cause: 'enough' });
-    expect(asked).toEqual([]);
   });
 });
 
@@ -239,21 +211,5 @@ describe('a call is repeated', () => {
       expect(error).toMatchObject({ outcome: 'unknown' });
       expect(asked).toHaveLength(1);
     }
-  });
-
-  it('and reports the refusal when the wait after it is aborted', async () => {
-    const { client, until, asked } = fakeService([refused(429, 'rate_limit', 5)]);
-    const stop = new AbortController();
-    const failed = failureOf(client.trackers.create(TRACKER, { signal: stop.signal }));
-    await new Promise(setImmediate);
-    stop.abort('enough');
-    expect(await until(failed)).toMatchObject({ kind: 'aborted', outcome: 'refused', cause: 'enough' });
-    expect(asked).toHaveLength(1);
-  });
-
-  it('and reports an unknown outcome when any attempt was unknown, whatever the last response', async () => {
-    const { client, until } = fakeService([BROKEN, refused(429, 'rate_limit', 600)]);
-    const error = await until(failureOf(client.trackers.enable('t')));
-    expect(error).toMatchObject({ status: 429, code: 'rate_limit', outcome: 'unknown' });
   });
 });

@@ -93,17 +93,3 @@ it('names of companies and codes of the service send no control characters to a 
   const waiting = { ms: 1_000, code: 'x\u001b]0;y\u0007' } as never;
   expect(progressText({ total: 1, done: 0, pending: 0, waiting }, 0)).not.toMatch(/\p{Cc}/u);
 });
-
-describe('the line of progress', () => {
-  it('says how much is done, at which rate, and how long it takes at that rate', () => {
-    const text = progressText({ total: 20_000, done: 5_000, pending: 12, waiting: null }, 15);
-    expect(text).toBe('[######------------------] 5000 of 20000 (25 %), 12 pending, 15.0/s, 17 min left');
-  });
-
-  it('says why nothing new is submitted', () => {
-    const waiting = { code: 'enrichment_capacity', ms: 41_200 };
-    expect(progressText({ total: 10, done: 0, pending: 0, waiting }, 0)).toBe(
-      '[------------------------] 0 of 10 (0 %), 0 pending, 0.0/s; the service takes new addresses again in 42 s (enrichment_capacity)',
-    );
-  });
-});

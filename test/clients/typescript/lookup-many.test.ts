@@ -28,13 +28,6 @@ describe('lookupMany', () => {
     expect(many.progress).toEqual({ total: 2, done: 2, pending: 0, waiting: null });
   });
 
-  it('does not wait for one address before it asks for the next', async () => {
-    const { client, until, asked, now } = fakeService(enriching());
-    await until(all(client.lookupMany(addresses(100))));
-    expect(asked).toHaveLength(200);
-    expect(now()).toBeLessThan(20_000);
-  });
-
   it('has no more requests under way than asked for', async () => {
     let [underWay, most] = [0, 0];
     const { client, until } = fakeService([], {
