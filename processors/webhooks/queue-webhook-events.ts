@@ -201,7 +201,7 @@ export const QUEUEING: FollowedStreams = {
   prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
 };
 
-/** Read models that are woken after queueing; `bin/modules/deliveries.ts` lists all that a claim waits for. */
+/** Read models that are woken after queueing; `bin/modules/webhooks.ts` lists all that a claim waits for. */
 const WOKEN_AFTER_QUEUEING = ['deliveries', 'payloads'];
 /** Events are batched for `GATHER_MS` while a delivery was queued within the last `BUSY_MS`. */
 const GATHER_MS = 4;
