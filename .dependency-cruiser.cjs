@@ -109,16 +109,16 @@ module.exports = {
     ),
     never(
       'browser-code-knows-http-alone',
-      { path: '^(pixel|dashboard/browser)/' },
+      { path: '^web/(pixel|dashboard/browser)/' },
       {
-        path: '^(domain|commands|projections|processors|read-api|write-api|event-store|platform|http|dashboard)/',
-        pathNot: '^dashboard/browser/',
+        path: '^(domain|commands|projections|processors|read-api|write-api|event-store|platform|http|web/dashboard)/',
+        pathNot: '^web/dashboard/browser/',
       },
       'What runs in a browser speaks to the service like any other client.',
     ),
     only(
       'pages-know-http-alone',
-      'dashboard',
+      'web/dashboard',
       ['^http/', SCHEMAS],
       "A page calls the API's routes and what bin/ hands it: no second way to change or to read.",
     ),
@@ -162,7 +162,9 @@ module.exports = {
     // TypeScript 7 has no JavaScript API that the cruiser could parse with.
     parser: 'swc',
     doNotFollow: { path: PACKAGES },
-    exclude: { path: ['/node_modules/', '^(coverage|\\.doorplate)/', '^clients/[^/]+/(dist|examples|node_modules)/'] },
+    exclude: {
+      path: ['/node_modules/', '^(coverage|\\.doorplate)/', '^clients/[^/]+/(dist|examples|node_modules)/'],
+    },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],

@@ -32,7 +32,7 @@ interface Expression {
   readonly flags: string;
 }
 
-const NOT_SHIPPED = /^(node_modules|test|bench|pixel\/dist)\/|\/(node_modules|dist|examples)\//;
+const NOT_SHIPPED = /^(node_modules|test|bench|web\/pixel\/dist)\/|\/(node_modules|dist|examples)\//;
 
 const shippedFiles = async (): Promise<string[]> => {
   const files: string[] = [];

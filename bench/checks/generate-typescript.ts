@@ -76,8 +76,6 @@ const generate = async (): Promise<string> => {
 const made = await generate();
 if (!process.argv.includes('--check')) writeFileSync(FILE, made);
 else if (made !== readFileSync(FILE, 'utf8')) {
-  process.stderr.write(
-    'clients/typescript: the API has changed: npm run generate:typescript\n',
-  );
+  process.stderr.write('clients/typescript: the API has changed: npm run generate:typescript\n');
   process.exitCode = 1;
 }

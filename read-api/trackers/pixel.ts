@@ -7,8 +7,8 @@ import type { ServedHosts } from '../../http/server/own-host.ts';
 import type { ListedTracker, TrackerDirectory } from '../../queries/trackers/directory.ts';
 import { pixelOperation } from './schemas.ts';
 
-/** Built from `pixel/*.ts` and committed. */
-const SCRIPT = new URL('../../pixel/dist/a.js', import.meta.url);
+/** Built from `web/pixel/*.ts` and committed. */
+const SCRIPT = new URL('../../web/pixel/dist/a.js', import.meta.url);
 /** Short: what is mended in the script is on every page soon after. */
 const FRESH_SECONDS = 300;
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { buildPixel, PIXEL_FILE } from '../../pixel/build.ts';
+import { buildPixel, PIXEL_FILE } from '../../web/pixel/build.ts';
 import { parseCapture } from '../../write-api/sessions/capture-request.ts';
 
 const committed = readFileSync(PIXEL_FILE);

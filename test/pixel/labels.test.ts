@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseLabels } from '../../pixel/labels.ts';
+import { parseLabels } from '../../web/pixel/labels.ts';
 import { parseCustom } from '../../write-api/sessions/capture-request.ts';
 
 const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, at]));

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import type { LightMyRequestResponse } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { PIXEL_FILE } from '../../pixel/build.ts';
+import { PIXEL_FILE } from '../../web/pixel/build.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
 
 /** The service's own, as `startApi` names it. */

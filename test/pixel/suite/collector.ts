@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { PIXEL_FILE } from '../../../pixel/build.ts';
+import { PIXEL_FILE } from '../../../web/pixel/build.ts';
 import { closed, listening } from '../../support/customer-site.ts';
 
 export interface Visit {

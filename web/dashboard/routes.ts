@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { parametersOf } from '../http/contract/parameters.ts';
-import type { ApiRequest, PublicRoute, Reply, Route } from '../http/contract/route.ts';
-import { staticRoute } from '../http/contract/static-route.ts';
+import { parametersOf } from '../../http/contract/parameters.ts';
+import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
+import { staticRoute } from '../../http/contract/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
 import { type ApiDeps, createApi, type LoggedInUser, type Visit } from './api.ts';
 import { html } from './components.ts';

@@ -12,9 +12,9 @@ import type {
   Reply,
   Route,
   RouteTable,
-} from '../http/contract/route.ts';
-import { refusal } from '../http/errors/error-catalog.ts';
-import type { Inadmissible } from '../http/server/admission.ts';
+} from '../../http/contract/route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
+import type { Inadmissible } from '../../http/server/admission.ts';
 
 /** A user with a login, as the pages show it. */
 export interface LoggedInUser {

@@ -1,6 +1,6 @@
-import type { Reply } from '../../http/contract/route.ts';
-import type { DeliveryBody, DeliveryState } from '../../read-api/webhooks/delivery-schemas.ts';
-import type { WebhookBody } from '../../read-api/webhooks/endpoint-schemas.ts';
+import type { Reply } from '../../../http/contract/route.ts';
+import type { DeliveryBody, DeliveryState } from '../../../read-api/webhooks/delivery-schemas.ts';
+import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type ErrorAnswer, type Refused, textOf, type Visit } from '../api.ts';
 import {

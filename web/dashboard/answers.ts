@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Reply } from '../http/contract/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import type { Html } from './components.ts';
 
 /** Every resource of a page comes from this origin, and no site may frame a page. No inline script or style. */

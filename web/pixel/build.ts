@@ -1,4 +1,4 @@
-/** Builds `pixel/dist/a.js`, which is committed so that a start needs no build: `npm run build:pixel`. */
+/** Builds `web/pixel/dist/a.js`, which is committed so that a start needs no build: `npm run build:pixel`. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';

@@ -1,6 +1,6 @@
-import type { Reply } from '../../http/contract/route.ts';
-import type { SessionBody } from '../../read-api/sessions/schemas.ts';
-import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
+import type { Reply } from '../../../http/contract/route.ts';
+import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
+import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import type { Refused, Visit } from '../api.ts';
 import {
   badge,

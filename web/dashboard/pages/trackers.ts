@@ -1,5 +1,5 @@
-import type { Reply } from '../../http/contract/route.ts';
-import type { TrackerBody, TrackerUsageBody } from '../../read-api/trackers/schemas.ts';
+import type { Reply } from '../../../http/contract/route.ts';
+import type { TrackerBody, TrackerUsageBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type ErrorAnswer, type Refused, textOf, type Visit } from '../api.ts';
 import { barChart, daysBack } from '../charts.ts';

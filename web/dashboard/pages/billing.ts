@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/contract/route.ts';
+import type { Reply } from '../../../http/contract/route.ts';
 import { fileAnswer, redirectAfterPost } from '../answers.ts';
 import type { Visit } from '../api.ts';
 import { count, counted, form, html, nothingYet, table, time } from '../components.ts';

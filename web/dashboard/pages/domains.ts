@@ -1,6 +1,6 @@
-import type { Reply } from '../../http/contract/route.ts';
-import type { DomainBody } from '../../read-api/domains/schemas.ts';
-import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
+import type { Reply } from '../../../http/contract/route.ts';
+import type { DomainBody } from '../../../read-api/domains/schemas.ts';
+import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type Refused, textOf, type Visit } from '../api.ts';
 import {

@@ -1,6 +1,10 @@
-import type { Reply } from '../../http/contract/route.ts';
-import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
-import type { DeliveryTotals, WebhookBody, WebhookWorker } from '../../read-api/webhooks/endpoint-schemas.ts';
+import type { Reply } from '../../../http/contract/route.ts';
+import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
+import type {
+  DeliveryTotals,
+  WebhookBody,
+  WebhookWorker,
+} from '../../../read-api/webhooks/endpoint-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type ApiAnswer, type Refused, textOf, type Visit } from '../api.ts';
 import {

@@ -1,5 +1,5 @@
-import { parametersOf } from '../../http/contract/parameters.ts';
-import type { ApiRequest, Reply } from '../../http/contract/route.ts';
+import { parametersOf } from '../../../http/contract/parameters.ts';
+import type { ApiRequest, Reply } from '../../../http/contract/route.ts';
 import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { alert, field, html } from '../components.ts';
 import { flashMessage, showBare } from '../layout.ts';

@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/contract/route.ts';
+import type { Reply } from '../../../http/contract/route.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import type { Visit } from '../api.ts';
 import { alert, count, facts, field, form, html } from '../components.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Reply } from '../../http/contract/route.ts';
-import type { RevealBody } from '../../read-api/reveals/schemas.ts';
+import type { Reply } from '../../../http/contract/route.ts';
+import type { RevealBody } from '../../../read-api/reveals/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type Refused, textOf, type Visit } from '../api.ts';
 import { badge, type Content, confirmation, facts, html, time } from '../components.ts';

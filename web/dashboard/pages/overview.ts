@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/contract/route.ts';
+import type { Reply } from '../../../http/contract/route.ts';
 import type { Visit } from '../api.ts';
 import { barChart, daysBack } from '../charts.ts';
 import { count, facts, html, nothingYet, table } from '../components.ts';

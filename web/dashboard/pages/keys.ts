@@ -1,4 +1,4 @@
-import type { Reply } from '../../http/contract/route.ts';
+import type { Reply } from '../../../http/contract/route.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type ErrorAnswer, type Refused, textOf, type Visit } from '../api.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Reply } from '../http/contract/route.ts';
+import type { Reply } from '../../http/contract/route.ts';
 import { htmlAnswer } from './answers.ts';
 import type { Refused, Visit } from './api.ts';
 import { alert, type Content, form, type Html, html } from './components.ts';
