@@ -21,7 +21,6 @@ export const revealResult = (hasData: boolean): RevealResult => ({
   refresh_error: null,
 });
 
-/** A completed reveal, billable as its result implies. `completed_at` is its creation time too. */
 /** The facts of a reveal that a key of a partner asked for; `created_at` in ISO 8601. */
 export const revealFactsOf = (partner_id: string, created_at: string) => ({
   reveal_id: randomUUID(),
@@ -34,6 +33,7 @@ export const revealFactsOf = (partner_id: string, created_at: string) => ({
   expires_at: new Date(Date.parse(created_at) + 30 * DAY_MS).toISOString(),
 });
 
+/** A completed reveal, billable as its result implies. `completed_at` is its creation time too. */
 export const completedReveal = (
   over: Partial<Completed> & Pick<Completed, 'partner_id'>,
   hasData = true,
