@@ -57,23 +57,37 @@ export const createErrorHandler =
 const isAborted = (error: FastifyError, { raw }: FastifyRequest): boolean =>
   error.statusCode === 400 && raw.destroyed && !raw.complete;
 
-/** Limits work in time; a failure that comes later is logged. */
+interface WaitingRequest {
+  readonly id: string;
+  /** How long its earlier steps took, milliseconds. */
+  waitedMs: number;
+}
+
+/**
+ * Limits in time what one request waits for, all its steps together; a failure that comes later is logged. The time in which its
+ * body arrives is the caller's own.
+ */
 export const timeLimit =
   (milliseconds: number, failed: Failed) =>
-  <T>(request: { readonly id: string }, route: Route, work: Promise<T>): Promise<T> =>
+  <T>(request: WaitingRequest, route: Route, work: Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       let isLate = false;
+      const begun = performance.now();
+      const end = (): void => {
+        clearTimeout(timer);
+        request.waitedMs += performance.now() - begun;
+      };
       const timer = setTimeout(() => {
         isLate = true;
         reject(new BackendTimeout(`no answer within ${milliseconds} ms`));
-      }, milliseconds);
+      }, milliseconds - request.waitedMs);
       work.then(
         (value) => {
-          clearTimeout(timer);
+          end();
           resolve(value);
         },
         (failure) => {
-          clearTimeout(timer);
+          end();
           if (isLate) failed(request, failure, route);
           reject(failure);
         },

@@ -31,7 +31,7 @@ export interface AdmissionDeps {
 interface Deps extends AdmissionDeps {
   readonly clock: Clock;
   /** Limits work in time. */
-  readonly inTime: <T>(request: { readonly id: string }, route: Route, work: Promise<T>) => Promise<T>;
+  readonly inTime: <T>(request: FastifyRequest, route: Route, work: Promise<T>) => Promise<T>;
 }
 
 /** Returns the hooks of a route. */

@@ -17,7 +17,7 @@ export interface RequestTimeouts {
   readonly keepAliveMs: number;
   /** How often the first two are looked at. */
   readonly checkEveryMs: number;
-  /** For authentication, admission or a handler; then 503 `backend_timeout`. */
+  /** For authentication, admission and a handler together; then 503 `backend_timeout`. */
   readonly handlerMs: number;
   /** For the caller to take an answer; then the connection is cut. */
   readonly writeMs: number;

@@ -8,6 +8,8 @@ declare module 'fastify' {
     caller: ApiKey | null;
     receivedAt: number;
     startedAt: number;
+    /** How long it has waited for authentication, admission and its handler, milliseconds. */
+    waitedMs: number;
     /** Whether the route's `beforeSend` hook has yet to see the answer. */
     isCounted: boolean;
   }
@@ -32,6 +34,7 @@ export function decorateRequests(app: FastifyInstance): void {
   app.decorateRequest('caller', null);
   app.decorateRequest('receivedAt', 0);
   app.decorateRequest('startedAt', 0);
+  app.decorateRequest('waitedMs', 0);
   app.decorateRequest('isCounted', false);
   app.decorateRequest('peer', {
     getter() {

@@ -93,6 +93,24 @@ describe('a slow handler', () => {
     expect([answer.statusCode, answer.json().error.code]).toEqual([503, 'backend_timeout']);
     expect(seen.map(({ code }) => code)).toEqual(['backend_timeout']);
   });
+
+  it('has only the time that authentication and admission left', async () => {
+    const wait = <T>(value: T) => new Promise<T>((resolve) => setTimeout(resolve, 200, value));
+    const answerWithin = (handlerMs: number) => {
+      const handle = () => wait<Reply>({ status: 200, body: '' });
+      const app = aServer({
+        routes: [aRoute({ method: 'GET', path: '/v1/x', handle })],
+        authenticate: () => wait(aKey),
+        admit: () => wait(null),
+        requestTimeouts: { handlerMs },
+      });
+      return app.inject({ url: '/v1/x', headers: authorized });
+    };
+
+    const [short, long] = await Promise.all([answerWithin(500), answerWithin(20_000)]);
+    expect([short.statusCode, long.statusCode]).toEqual([503, 200]);
+    expect(short.json().error.code).toBe('backend_timeout');
+  });
 });
 
 describe("a route's beforeSend hook", () => {
