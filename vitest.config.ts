@@ -28,9 +28,9 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     // A worker loads the modules once for all of its files, a sixth of the run's CPU time. Files leave nothing behind.
     isolate: false,
-    // Twice the cores of a small machine, because many files mostly wait for processes that they started.
-    maxWorkers: 4,
-    testTimeout: 30_000,
+    // More than the cores of a small machine, because many files mostly wait for processes that they started.
+    maxWorkers: 3,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,
   },
