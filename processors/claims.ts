@@ -5,8 +5,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import { aheadAfter, DAY } from '../domain/kernel/time.ts';
-import type { Clock } from '../platform/clock/clock.ts';
-import { type FutureTimeMark, reportFutureTime } from '../platform/clock/clock.ts';
+import { type Clock, type FutureTimeMark, reportFutureTime } from '../platform/clock/clock.ts';
 import { createWakeup } from '../platform/clock/waiting.ts';
 import { forgetInBatches } from '../platform/postgres/transactions.ts';
 

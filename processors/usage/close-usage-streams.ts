@@ -4,8 +4,7 @@ import { closeTrackerDay, reopenTrackerDay, totalUsage } from '../../commands/us
 import { aheadAfter, DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
-import { reportFutureTime } from '../../platform/clock/clock.ts';
+import { type Clock, reportFutureTime } from '../../platform/clock/clock.ts';
 import { throttled } from '../../platform/clock/waiting.ts';
 import { forEachIsolated } from '../for-each.ts';
 

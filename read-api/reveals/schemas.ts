@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import type { Reveal } from '../../domain/reveals/reveal.ts';
-import { receiptOf } from '../../domain/reveals/reveal.ts';
+import { type Reveal, receiptOf } from '../../domain/reveals/reveal.ts';
 import type { CustomParameters } from '../../domain/sessions/events.ts';
 import {
   bodyCodes,

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { BillingEvent } from '../../domain/billing/events.ts';
-import { billingEvents } from '../../domain/billing/events.ts';
+import { type BillingEvent, billingEvents } from '../../domain/billing/events.ts';
 import { type Billable, type BillCommand, ledgerAfter, ledgerDecider } from '../../domain/billing/ledger.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA } from '../lookup/lookup-events.ts';

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
-import type { EnrichmentEvent } from '../../domain/lookup/events.ts';
-import { enrichmentStream } from '../../domain/lookup/events.ts';
+import { type EnrichmentEvent, enrichmentStream } from '../../domain/lookup/events.ts';
 import {
   type SnapshotEnrichmentsOptions,
   snapshotEnrichments,

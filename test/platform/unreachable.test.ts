@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import type { AddressInfo, Server } from 'node:net';
-import { createServer as createTcpServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addressOf } from '../../platform/postgres/unavailable.ts';

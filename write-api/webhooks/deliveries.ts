@@ -5,8 +5,12 @@ import type { Result } from '../../domain/kernel/decider.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { Position } from '../../event-store/port.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
-import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
-import { commandContext } from '../../http/contract/route.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { deliveryAnswer, type FoundDelivery, WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
 import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-schemas.ts';

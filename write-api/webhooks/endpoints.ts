@@ -8,8 +8,12 @@ import type { Result } from '../../domain/kernel/decider.ts';
 import type { EndpointRefusal } from '../../domain/webhooks/endpoints.ts';
 import type { Position } from '../../event-store/port.ts';
 import { asUuid, isStrings, uuidParam } from '../../http/contract/parameters.ts';
-import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
-import { commandContext } from '../../http/contract/route.ts';
+import {
+  commandContext,
+  type PartnerRequest,
+  type PartnerRoute,
+  type Reply,
+} from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { type TotalsOf, WEBHOOK_ROUTE, webhookFields } from '../../read-api/webhooks/answer.ts';
 import {

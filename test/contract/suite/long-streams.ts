@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EventStore } from '../../../event-store/port.ts';
-import { StreamExpired, WrongExpectedRevision } from '../../../event-store/port.ts';
+import { type EventStore, StreamExpired, WrongExpectedRevision } from '../../../event-store/port.ts';
 import { all, event, events, refusal, type SuiteContext, unique } from './context.ts';
 
 const EVENTS = 2_410;
