@@ -50,8 +50,8 @@ const EXPANDED: readonly Change[] = [
   { file: 'projections/sessions/session-visits.ts', from: null, to: PROJECTION },
   {
     file: 'projections/all.ts',
-    from: "import { sessions } from '../../../projections/sessions/sessions.ts';",
-    to: "import { sessions } from '../../../projections/sessions/sessions.ts';\nimport { sessionVisits } from './sessions/session-visits.ts';",
+    from: "import { sessions } from './sessions/sessions.ts';",
+    to: "import { sessions } from './sessions/sessions.ts';\nimport { sessionVisits } from './sessions/session-visits.ts';",
   },
   { file: 'projections/all.ts', from: 'trackers, sessions,', to: 'trackers, sessions, sessionVisits,' },
   {
