@@ -14,7 +14,7 @@ import { exchange } from './raw-exchange.ts';
 import { ORIGIN } from './tracking-requests.ts';
 
 /** More with FUZZ_REQUESTS. */
-const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 6_000);
+const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 2_400);
 const AT_ONCE = 30;
 const OVER_A_SOCKET = 200;
 const LIMIT_MS = 240_000;

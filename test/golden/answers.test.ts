@@ -17,7 +17,7 @@ import { aCompany, record, scriptedProvider } from '../support/providers.ts';
 import { collect, makeTracker } from '../support/tracking.ts';
 import { masked } from './mask.ts';
 
-const REQUESTS = 1_500;
+const REQUESTS = 750;
 /** After so many, what was asked for is enriched, and time goes by. */
 const ROUND = 50;
 
