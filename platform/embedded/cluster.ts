@@ -123,11 +123,10 @@ export async function ensureCluster(
   renameSync(unfinished, location.cluster);
 }
 
-/** Returns the URL of the product's database. `host`: an address or the folder of the Unix socket. */
+/** Returns the URL of a database. `host`: an address or the folder of the Unix socket. */
 export function databaseUrl(
   location: DatabaseLocation,
-  host: string,
-  port: number,
+  { host, port }: { readonly host: string; readonly port: number },
   database = DATABASE,
 ): string {
   const password = readPassword(location);
