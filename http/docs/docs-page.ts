@@ -55,22 +55,8 @@ export function docsRoutes(): PublicRoute[] {
 }
 
 function rendererRoute(path: string, file: string, headers: Readonly<Record<string, string>>): PublicRoute {
-  let loaded: PublicRoute | null = null;
-  const load = () => {
-    const body = readFileSync(createRequire(import.meta.url).resolve(`swagger-ui-dist/${file}`));
-    return staticRoute(path, SCRIPT_SECONDS, { body, headers });
-  };
-  return {
-    method: 'GET',
-    path,
-    access: 'public',
-    body: 'none',
-    bodyLimit: 0,
-    handle(request) {
-      loaded ??= load();
-      return loaded.handle(request);
-    },
-  };
+  const resolved = () => createRequire(import.meta.url).resolve(`swagger-ui-dist/${file}`);
+  return staticRoute(path, SCRIPT_SECONDS, () => ({ body: readFileSync(resolved()), headers }));
 }
 
 const style = `body { margin: 0 }
