@@ -238,7 +238,7 @@ export class Leases {
    * Returns the providers that every process with workers asks; none while one of them is not known to ask any. The same
    * array while they do not change.
    */
-  readonly providers = (): readonly string[] => this.#processes.commonProviders();
+  readonly providers = (): readonly string[] => this.#processes.commonProviders;
 
   /** Returns the lease holders as of the last heartbeat; null while heartbeats fail. */
   states(): readonly LeaseState[] | null {
@@ -283,7 +283,7 @@ export class Leases {
   async #heartbeat(): Promise<void> {
     this.#beganAt = performance.now();
     this.#processes.observe(
-      await this.#store.heartbeat(this.#processes.gone(), this.#processes.ownProviders()),
+      await this.#store.heartbeat(this.#processes.gone(), this.#processes.ownProviders),
     );
     this.#validUntil = this.#beganAt + VALID_MS;
     if (this.#stopping.signal.aborted) return;

@@ -1,15 +1,5 @@
 import type { Heartbeat, LeaseRow, ProcessRow } from './lease-store.ts';
 
-/** Decides which processes are alive, by heartbeats that this process sees change on its own monotonic clock. */
-export interface Liveness {
-  /** Records the rows of one heartbeat. `nowMs`: monotonic. */
-  observe(others: readonly Seen[], nowMs: number): void;
-  /** Returns whether a process counts as gone; one without a row does. */
-  isGone(processId: string): boolean;
-  /** Returns whether a process may be gone, so that the next heartbeat should come soon. */
-  hasDoubt(): boolean;
-}
-
 type Seen = Pick<ProcessRow, 'process_id' | 'beats' | 'connected'>;
 
 interface Watched {
@@ -26,13 +16,15 @@ const SIGHTINGS = 3;
 /** A process without a session has exited; two observations, because it may just be reconnecting. */
 const UNCONNECTED = 2;
 
-export const createLiveness = (): Liveness => {
+/** Decides which processes are alive, by heartbeats that this process sees change on its own monotonic clock. */
+export const createLiveness = () => {
   let watched = new Map<string, Watched>();
   let lastMs = 0;
   const isUnchanged = ({ sinceMs, sightings }: Watched): boolean =>
     sightings >= SIGHTINGS && lastMs - sinceMs >= UNCHANGED_MS;
   return {
-    observe: (others, nowMs) => {
+    /** Records the rows of one heartbeat. `nowMs`: monotonic. */
+    observe: (others: readonly Seen[], nowMs: number): void => {
       lastMs = nowMs;
       watched = new Map(
         others.map(({ process_id, beats, connected }) => {
@@ -50,11 +42,13 @@ export const createLiveness = (): Liveness => {
         }),
       );
     },
-    isGone: (processId) => {
+    /** Returns whether a process counts as gone; one without a row does. */
+    isGone: (processId: string): boolean => {
       const seen = watched.get(processId);
       return seen === undefined || seen.unconnected >= UNCONNECTED || isUnchanged(seen);
     },
-    hasDoubt: () =>
+    /** Returns whether a process may be gone, so that the next heartbeat should come soon. */
+    hasDoubt: (): boolean =>
       [...watched.values()].some(({ unconnected }) => unconnected > 0 && unconnected < UNCONNECTED),
   };
 };
@@ -85,13 +79,13 @@ export class ProcessRegistry {
     this.#agree();
   }
 
-  /** Returns what was announced; null: nothing yet. */
-  ownProviders(): readonly string[] | null {
+  /** What was announced; null: nothing yet. */
+  get ownProviders(): readonly string[] | null {
     return this.#ownProviders;
   }
 
-  /** Returns the providers that every process with workers asks; the same array while they do not change. */
-  commonProviders(): readonly string[] {
+  /** The providers that every process with workers asks; the same array while they do not change. */
+  get commonProviders(): readonly string[] {
     return this.#commonProviders;
   }
 

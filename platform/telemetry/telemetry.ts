@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   context,
   DiagLogLevel,
@@ -76,8 +75,7 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
         }
       });
     },
-    serve: (route, raw, response, id, work) =>
-      serve(tracer.startSpan.bind(tracer), route, raw, response, id, work),
+    serve: (...request) => serve(tracer, ...request),
     withoutTrace: (work) => context.with(ROOT_CONTEXT, work),
     traceparent: () => {
       const active = trace.getSpanContext(context.active());
@@ -134,20 +132,13 @@ const failed = (span: Span, type: string): void => {
 };
 
 /** Records no URL, header or address, because a path may name a session and a query an address. */
-const serve = (
-  startSpan: (name: string, options: object, parent: typeof ROOT_CONTEXT) => Span,
-  route: string,
-  raw: IncomingMessage,
-  response: ServerResponse,
-  id: string,
-  work: () => void,
-): void => {
+const serve = (tracer: Tracer, ...[route, raw, response, id, work]: Parameters<Tracing['serve']>): void => {
   const given = raw.headers.traceparent;
   const [caller] = spanContexts([typeof given === 'string' ? given : undefined]);
   const parent = caller === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller);
   const method = raw.method ?? '';
   const attributes = { 'http.request.method': method, 'http.route': route, 'doorplate.request_id': id };
-  const span = startSpan(`${method} ${route}`, { kind: SpanKind.SERVER, attributes }, parent);
+  const span = tracer.startSpan(`${method} ${route}`, { kind: SpanKind.SERVER, attributes }, parent);
   response.once('close', () => {
     if (response.headersSent) span.setAttribute('http.response.status_code', response.statusCode);
     if (!response.writableFinished) failed(span, 'caller_left');
