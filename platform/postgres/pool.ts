@@ -77,6 +77,25 @@ export const openPool = (
   return pool;
 };
 
+/** Opens a connection of its own, named in PostgreSQL. A lost one rejects its statements, and does not end the process. */
+export const openClient = async (
+  url: string,
+  name: string,
+  {
+    settings = '',
+    ...options
+  }: Pick<pg.ClientConfig, 'types' | 'connectionTimeoutMillis'> & { settings?: string } = {},
+): Promise<pg.Client> => {
+  const client = new pg.Client({
+    ...options,
+    connectionString: withSettings(url, `${OWN_SETTINGS} ${settings}`),
+    application_name: name,
+  });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+};
+
 /** A hanging server never answers the end of a connection. */
 const END_MS = 1_000;
 

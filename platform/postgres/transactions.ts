@@ -1,5 +1,5 @@
-import pg from 'pg';
-import { OWN_SETTINGS, withSettings } from './pool.ts';
+import type pg from 'pg';
+import { openClient } from './pool.ts';
 
 /** Runs a transaction that commits durably, whatever the pool's default: keys and passwords must survive a server crash. */
 export const withSynchronousCommit = async <T>(
@@ -78,12 +78,7 @@ export const exclusiveJob = async <T>(
   name: 'rebuild' | 'rotation',
   work: () => Promise<T>,
 ): Promise<T> => {
-  const db = new pg.Client({
-    connectionString: withSettings(url, OWN_SETTINGS),
-    application_name: `doorplate only one ${name}`,
-  });
-  db.on('error', () => undefined);
-  await db.connect();
+  const db = await openClient(url, `doorplate only one ${name}`);
   try {
     // A timeout configured on the server would release the lock while the work continues.
     await db.query('set idle_in_transaction_session_timeout = 0');
