@@ -169,6 +169,38 @@ export const MAX_APPEND_BYTES = 1_048_576;
 export const isHidden = ({ metadata }: RecordedEvent, now: number): boolean =>
   metadata?.expires_at !== undefined && Date.parse(metadata.expires_at) <= now;
 
+/**
+ * Reads a stream page by page, as `EventStore.readStream`.
+ * @param pageOf returns at most `size` events from a revision on (null: from where the reading begins); null: the stream was
+ *   deleted for ever
+ * @param maxPage events a page
+ */
+export async function* readInPages(
+  pageOf: (from: Revision | null, size: number) => Promise<readonly RecordedEvent[] | null>,
+  options: ReadOptions,
+  maxPage: number,
+  now: () => number,
+): AsyncGenerator<RecordedEvent> {
+  const step = options.direction === 'backwards' ? -1 : 1;
+  let from = options.from ?? null;
+  let left = options.limit ?? Number.POSITIVE_INFINITY;
+  // The limit may not be reached because of hidden events, of which there may be millions: further pages are full ones.
+  for (let size = Math.min(left, maxPage); left > 0; size = maxPage) {
+    const page = await pageOf(from, size);
+    if (page === null) return options.onExpired?.();
+    const instant = now();
+    for (const event of page) {
+      if (!options.includeExpired && isHidden(event, instant)) continue;
+      left -= 1;
+      yield event;
+      if (left === 0) return;
+    }
+    const last = page.at(-1);
+    if (last === undefined || page.length < size || (step < 0 && last.revision === 0)) return;
+    from = last.revision + step;
+  }
+}
+
 export interface Serialised {
   readonly id: string;
   readonly type: string;
