@@ -136,6 +136,16 @@ export interface EventStore {
   close(): Promise<void>;
 }
 
+export interface StoreOptions {
+  readonly url: string;
+  /** Returns milliseconds since the epoch, for expiry. */
+  readonly now: () => number;
+  /** Milliseconds after which an unanswered append counts as an unknown outcome. Default 4,000. */
+  readonly deadlineMs?: number;
+  /** Called for each failed read of the log, with the position that it started after; the read is retried. */
+  readonly onStall?: (error: Error, after: Position | null) => void;
+}
+
 /** The stream is at another revision than expected. `actual` is its last revision; null if it does not exist. */
 export class WrongExpectedRevision extends Error {
   readonly stream: string;

@@ -4,6 +4,7 @@ import { createWakeup, type Wakeup } from '../../platform/clock/waiting.ts';
 import { Listener, notify } from '../../platform/postgres/notifications.ts';
 import { type Batch, type FollowOptions, isHidden, type Position, type RecordedEvent } from '../port.ts';
 import { COLUMNS, toRecordedEvent } from './read-stream.ts';
+import type { PostgresEventStoreOptions } from './store.ts';
 
 const CHANNEL = 'doorplate_events';
 /** Catches lost notifications. */
@@ -20,14 +21,7 @@ const NOTIFY_MS = 20;
 /** Number of positions that one filtered read covers. */
 const SPAN = 5_000;
 
-interface FollowerOptions {
-  readonly url: string;
-  readonly pool: pg.Pool;
-  readonly now: () => number;
-  /** Returns whether another process may be listening. */
-  readonly hasOtherListeners: () => boolean;
-  readonly onStall: (error: Error, after: Position | null) => void;
-}
+type FollowerOptions = Required<Omit<PostgresEventStoreOptions, 'deadlineMs'>> & { readonly pool: pg.Pool };
 
 /**
  * Followers of the log. The writers' lock serializes commits, so everything below the highest visible position is
