@@ -122,7 +122,6 @@ function addMethods(app: FastifyInstance): void {
   }
 }
 
-/** Runs the route. */
 function handled(route: Route, request: ServedRequest): Reply | Promise<Reply> {
   if (route.access === 'public') return route.handle(request);
   if (!hasKey(request)) throw new TypeError(`${route.path} was reached without a key`);
