@@ -46,7 +46,6 @@ import type { Runtime } from './runtime.ts';
 
 /** What the dashboard's pages read and change, beside the API's routes. */
 
-/** Makes the context of a command from the dashboard request and its user. */
 const visitContext = ({ request, user }: Visit): CommandContext => ({
   correlationId: request.id,
   causationId: request.id,
@@ -69,7 +68,6 @@ const withUses = async (db: Runtime['db'], keys: readonly KeyRow[]): Promise<Das
   return keys.map((key) => ({ ...key, used_at: uses.get(key.key_id) ?? null }));
 };
 
-/** Reads and changes the keys that the dashboard shows. */
 const dashboardKeys = (
   { store, db, clock }: Runtime,
   ownWrite: (position: Position | null) => Promise<unknown>,

@@ -36,7 +36,6 @@ const RUN_MS = 45_000;
 type Deps = Pick<Runtime, 'store' | 'pool' | 'clock' | 'log' | 'progress'>;
 type Run = Pick<SweepOptions, 'signal' | 'forMs' | 'onBlocked'>;
 
-/** Waits until a projection has applied a deletion. */
 const projectedIn =
   ({ progress }: Deps) =>
   (name: string, position: Position | null): Promise<boolean> =>

@@ -28,7 +28,6 @@ import type { Runtime } from '../runtime.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
 import { HEAD_LIMIT_MS } from './sessions.ts';
 
-/** Returns the saved result of an address for a reveal, and records its use. */
 const useSavedResults =
   (runtime: Pick<Runtime, 'store' | 'digest' | 'lookupUses' | 'providers'>) =>
   async (ip: string, partnerId: string, at: number): Promise<RevealResult | null> => {

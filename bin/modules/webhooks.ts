@@ -46,7 +46,6 @@ const PROJECTED_MS = 10_000;
 /** Of a query to a DNS server; an attempt waits three seconds for all of them. */
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
-/** Builds the routes of deliveries and their retry. */
 const deliveryRoutes = ({ runtime, waitForHead, ownWrite }: ApiContext): Route[] => {
   const { db, pool, clock, dayKeys, cursors } = runtime;
   const retrying = retryDeps(runtime);

@@ -50,7 +50,6 @@ const variablesOf = (name: string): Variables =>
     string
   >;
 
-/** Reads and checks a provider's variables one by one. */
 const readGiven = (name: string, env: Env): Given | { readonly problems: string[] } => {
   const variables = variablesOf(name);
   const parsed = schema.safeParse(
@@ -84,9 +83,13 @@ export interface ProviderLimits {
   readonly requestsPerDay: number | null;
 }
 
-/** The names of the provider's variables, for errors. */
+/** Settings of a provider that is not the operator's own file. `variables`: their names, for errors. */
 interface NamedVariables {
   readonly variables: Variables;
+}
+interface RequestSettings extends ProviderLimits, NamedVariables {
+  readonly token: string | undefined;
+  readonly timeoutMs: number;
 }
 
 /** What a provider of `ENRICHMENT_PROVIDERS` is, and its settings. */
@@ -106,20 +109,14 @@ export type ProviderSettings =
       readonly kind: 'api';
       readonly preset: string;
       readonly url: string | undefined;
-      readonly token: string | undefined;
-      readonly timeoutMs: number;
-    } & ProviderLimits &
-      NamedVariables)
+    } & RequestSettings)
   /** Any API that answers with records, or whose answers the operator's mapping translates. */
   | ({
       readonly name: string;
       readonly kind: 'http';
       readonly url: string;
-      readonly token: string | undefined;
-      readonly timeoutMs: number;
       readonly mapping: string | null;
-    } & ProviderLimits &
-      NamedVariables);
+    } & RequestSettings);
 
 /** The folder of the mapping files that come with the program. */
 export const PROVIDERS_FOLDER = fileURLToPath(
@@ -185,16 +182,8 @@ const httpSettings = (name: string, given: Given, variables: Variables) => {
   if (given.URL === undefined) {
     return { problems: [`${variables.URL} is not set, but ENRICHMENT_PROVIDERS names http`] };
   }
-  return {
-    name,
-    kind: 'http',
-    url: given.URL,
-    token: given.TOKEN,
-    timeoutMs: given.TIMEOUT_MS,
-    mapping: given.MAP ?? null,
-    ...limitsOf(given),
-    variables,
-  } as const;
+  const request = requestSettings(given, variables);
+  return { name, kind: 'http', url: given.URL, mapping: given.MAP ?? null, ...request } as const;
 };
 
 const fileSettings = (name: string, given: Given, variables: Variables) => {
@@ -217,19 +206,14 @@ const apiSettings = (name: string, given: Given, variables: Variables) => {
       ],
     };
   }
-  return {
-    name,
-    kind: 'api',
-    preset: given.MAP ?? packaged,
-    url: given.URL,
-    token: given.TOKEN,
-    timeoutMs: given.TIMEOUT_MS,
-    ...limitsOf(given),
-    variables,
-  } as const;
+  const request = requestSettings(given, variables);
+  return { name, kind: 'api', preset: given.MAP ?? packaged, url: given.URL, ...request } as const;
 };
 
-const limitsOf = (given: Given): ProviderLimits => ({
+const requestSettings = (given: Given, variables: Variables): RequestSettings => ({
+  token: given.TOKEN,
+  timeoutMs: given.TIMEOUT_MS,
+  variables,
   requestsPerSecond: given.REQUESTS_PER_SECOND,
   requestsPerDay: given.REQUESTS_PER_DAY,
 });

@@ -14,14 +14,7 @@ import {
   StartFailure,
   shutDown,
 } from './postmaster.ts';
-import {
-  codeOf,
-  EmbeddedPostgresError,
-  identify,
-  isAlive,
-  type ProcessIdentity,
-  reason,
-} from './processes.ts';
+import { EmbeddedPostgresError, identify, isAlive, type ProcessIdentity, reason } from './processes.ts';
 
 /**
  * Runs the action while no other process of this machine does so for the same folder. The lock is a socket in Linux's
@@ -49,7 +42,9 @@ async function exclusively<T>(folder: string, patience: number, action: () => Pr
 function tryListen(name: string): Promise<Server | null> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
-    server.once('error', (error) => (codeOf(error) === 'EADDRINUSE' ? resolve(null) : reject(error)));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(null) : reject(error),
+    );
     server.listen({ path: name }, () => resolve(server));
   });
 }

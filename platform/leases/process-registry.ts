@@ -57,14 +57,14 @@ export type ProcessRole = 'all' | 'api' | 'workers' | 'command';
 
 /** The other processes and the leases as of the last heartbeat of this process. */
 export class ProcessRegistry {
-  readonly #processId: string;
+  readonly processId: string;
   readonly #liveness = createLiveness();
   #last: Heartbeat = { processes: [], leases: [] };
   #ownProviders: readonly string[] | null = null;
   #commonProviders: readonly string[] = [];
 
   constructor(processId: string) {
-    this.#processId = processId;
+    this.processId = processId;
   }
 
   observe(heartbeat: Heartbeat): void {
@@ -73,7 +73,6 @@ export class ProcessRegistry {
     this.#agree();
   }
 
-  /** Records the providers of company data that this process asks. */
   announce(providers: readonly string[]): void {
     this.#ownProviders = providers;
     this.#agree();
@@ -99,7 +98,7 @@ export class ProcessRegistry {
   /** Records a lease that this process took since the heartbeat. */
   addOwnLease(name: string, number: string): void {
     const leases = this.#last.leases.filter((row) => row.name !== name);
-    this.#last = { ...this.#last, leases: [...leases, { name, number, process_id: this.#processId }] };
+    this.#last = { ...this.#last, leases: [...leases, { name, number, process_id: this.processId }] };
   }
 
   /** Returns the ids of the processes whose rows may be deleted. */
@@ -128,10 +127,6 @@ export class ProcessRegistry {
     return this.#last.leases.find((row) => row.name === name);
   }
 
-  ownLeases(): number {
-    return this.heldBy(this.#processId);
-  }
-
   heldBy(processId: string): number {
     return this.#last.leases.filter((row) => row.process_id === processId).length;
   }
@@ -139,7 +134,7 @@ export class ProcessRegistry {
   /** Returns the process that holds a lease; null if none does or it is gone. */
   liveHolder(row: LeaseRow | undefined): string | null {
     const holder = row?.process_id ?? null;
-    if (holder === null || holder === this.#processId) return holder;
+    if (holder === null || holder === this.processId) return holder;
     return this.#liveness.isGone(holder) ? null : holder;
   }
 }

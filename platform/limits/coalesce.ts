@@ -53,14 +53,11 @@ export const coalesceNext = <T>(
       next = null;
       return start();
     };
-    const ended =
-      maxWaitMs === Number.POSITIVE_INFINITY
-        ? running
-        : endsWithin(
-            running.catch(() => null),
-            maxWaitMs,
-          );
-    next = ended.then(startNext, startNext);
+    const ended = endsWithin(
+      running.catch(() => null),
+      maxWaitMs,
+    );
+    next = ended.then(startNext);
     return next;
   };
 };

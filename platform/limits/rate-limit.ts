@@ -42,7 +42,6 @@ const MAX_IN_MEMORY = 100_000;
 export interface RateLimiterOptions {
   readonly pool: pg.Pool;
   readonly clock: Clock;
-  /** Returns whether no other process runs. */
   readonly alone: () => boolean;
 }
 

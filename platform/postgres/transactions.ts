@@ -1,15 +1,16 @@
 import type pg from 'pg';
 import { openClient } from './pool.ts';
 
-/** Runs a transaction that commits durably, whatever the pool's default: keys and passwords must survive a server crash. */
-export const withSynchronousCommit = async <T>(
+/** Runs a transaction. `begin`: the statements that open it. */
+export const inTransaction = async <T>(
   pool: pg.Pool,
+  begin: string,
   work: (client: pg.ClientBase) => Promise<T>,
 ): Promise<T> => {
   const client = await pool.connect();
   let result: T;
   try {
-    await client.query('begin; set local synchronous_commit to on');
+    await client.query(begin);
     result = await work(client);
     await client.query('commit');
   } catch (error) {
@@ -20,6 +21,12 @@ export const withSynchronousCommit = async <T>(
   client.release();
   return result;
 };
+
+/** Runs a transaction that commits durably, whatever the pool's default: keys and passwords must survive a server crash. */
+export const withSynchronousCommit = <T>(
+  pool: pg.Pool,
+  work: (client: pg.ClientBase) => Promise<T>,
+): Promise<T> => inTransaction(pool, 'begin; set local synchronous_commit to on', work);
 
 /** Runs one statement in a durable transaction. */
 export const queryWithSynchronousCommit = (pool: pg.Pool, text: string, values: unknown[]): Promise<void> =>

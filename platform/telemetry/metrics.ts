@@ -212,7 +212,6 @@ function providerMetrics({ gauge, counter, histogram }: Makers) {
       calls.inc({ provider, outcome });
       if (outcome !== 'not_asked') seconds.observe({ provider }, ms / 1_000);
     },
-    /** Records that a provider's company became the result. */
     taken: (provider: string): void => taken.inc({ provider }),
     reloaded: (provider: string, outcome: 'reloaded' | 'failed'): void => reloads.inc({ provider, outcome }),
     breaker: (provider: string, isOpen: boolean): void => breaker.set({ provider }, isOpen ? 1 : 0),

@@ -66,7 +66,6 @@ const shareFor = <T>(ms: number, work: () => Promise<T>): (() => Promise<T>) => 
   };
 };
 
-/** Returns a function that registers a gauge, which is filled from the state on each collection. */
 const stateGauges =
   (registry: Registry, state: () => Promise<StateOfThings>) =>
   <Label extends string>(

@@ -49,7 +49,7 @@ const FLUSH_MS = 1_500;
 const WARN_INTERVAL_MS = 60_000;
 const LINKS = 64;
 
-type Settings = Pick<Config, 'OTEL_SERVICE_NAME' | 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>;
+type Settings = Pick<Config, 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>;
 
 /** Starts sending spans to an OTLP receiver in the background; the SDK's own variables set its address and headers. */
 export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): Telemetry => {
@@ -94,12 +94,8 @@ const createProvider = (settings: Settings): TracerProvider =>
   new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'doorplate' }))
-      .merge(detectResources({ detectors: [envDetector] }))
-      .merge(
-        resourceFromAttributes(
-          settings.OTEL_SERVICE_NAME ? { 'service.name': settings.OTEL_SERVICE_NAME } : {},
-        ),
-      ),
+      // Reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+      .merge(detectResources({ detectors: [envDetector] })),
     sampler: samplerOf(settings),
     spanProcessors: [
       new BatchSpanProcessor({
@@ -160,7 +156,6 @@ const spanContexts = (traceparents: readonly (string | undefined)[]): SpanContex
     return isSpanContextValid(found) ? [found] : [];
   });
 
-/** Creates the sampler as OTEL_TRACES_SAMPLER specifies. */
 const samplerOf = ({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: Settings): Sampler => {
   const [based, what] = name.startsWith('parentbased_')
     ? [true, name.slice('parentbased_'.length)]
