@@ -2,9 +2,15 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createWakeup, type Wakeup } from '../../platform/clock/waiting.ts';
 import { Listener, notify } from '../../platform/postgres/notifications.ts';
-import { type Batch, type FollowOptions, isHidden, type Position, type RecordedEvent } from '../port.ts';
+import {
+  type Batch,
+  type FollowOptions,
+  isHidden,
+  type Position,
+  type RecordedEvent,
+  type StoreOptions,
+} from '../port.ts';
 import { COLUMNS, toRecordedEvent } from './read-stream.ts';
-import type { PostgresEventStoreOptions } from './store.ts';
 
 const CHANNEL = 'doorplate_events';
 /** Catches lost notifications. */
@@ -21,7 +27,10 @@ const NOTIFY_MS = 20;
 /** Number of positions that one filtered read covers. */
 const SPAN = 5_000;
 
-type FollowerOptions = Required<Omit<PostgresEventStoreOptions, 'deadlineMs'>> & { readonly pool: pg.Pool };
+interface FollowerOptions extends Required<Omit<StoreOptions, 'deadlineMs'>> {
+  readonly pool: pg.Pool;
+  readonly hasOtherListeners: () => boolean;
+}
 
 /**
  * Followers of the log. The writers' lock serializes commits, so everything below the highest visible position is
