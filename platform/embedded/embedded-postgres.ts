@@ -24,13 +24,12 @@ import { EmbeddedPostgresError, identify, isAlive, type ProcessIdentity, reason 
 async function exclusively<T>(folder: string, patience: number, action: () => Promise<T>): Promise<T> {
   const name = `\0doorplate-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`;
   const deadline = performance.now() + patience;
-  let lock = await tryListen(name);
-  while (lock === null) {
+  let lock: Server | null;
+  for (lock = await tryListen(name); lock === null; lock = await tryListen(name)) {
     if (performance.now() > deadline) {
       throw new EmbeddedPostgresError(`another process is busy starting or stopping PostgreSQL in ${folder}`);
     }
     await pause(25);
-    lock = await tryListen(name);
   }
   try {
     return await action();
