@@ -22,11 +22,6 @@ import {
 } from '../port.ts';
 import { eventsOf, isSystemEvent, positionOf, readError, toRecordedEvent } from './client.ts';
 
-export interface Reader {
-  readonly readStream: EventStore['readStream'];
-  readonly head: EventStore['head'];
-}
-
 interface Cancellable extends AsyncIterable<ResolvedEvent> {
   cancel(): Promise<void>;
   destroy(): unknown;
@@ -52,7 +47,7 @@ export const createReader = (
   now: () => number,
   deadlineMs: number,
   closing: AbortSignal,
-): Reader => {
+): Pick<EventStore, 'readStream' | 'head'> => {
   const readPage = createPageReader(deadlineMs, closing);
 
   const readStream = (stream: string, options: ReadOptions = {}): AsyncGenerator<RecordedEvent> => {
