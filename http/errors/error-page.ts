@@ -143,23 +143,30 @@ const sections = SECTIONS.map(
   ([title, codes]) => `<section>\n<h2>${title}</h2>\n${codes.map(entryOf).join('\n')}\n</section>`,
 );
 
-/** The page; every code is an anchor (`/docs/errors#rate_limit`). */
-export const errorPage = `<!doctype html>
+/** Makes a page in the style of the documentation. `head`: lines of further elements, before the style. */
+export const documentationPage = (title: string, head: string, body: string): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Doorplate API: errors</title>
+<title>${title}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/page.css">
+${head}<link rel="stylesheet" href="/docs/page.css">
 </head>
 <body>
-<main>
+${body}
+</body>
+</html>
+`;
+
+/** The page; every code is an anchor (`/docs/errors#rate_limit`). */
+export const errorPage = documentationPage(
+  'Doorplate API: errors',
+  '',
+  `<main>
 <h1>Errors</h1>
 <p>Every error has the body <code>{"error": {"code", "message"}, "request_id"}</code>. No error, time-out or 202 is ever a
 negative match: only a 200 with <code>company_found=false</code> is. <a href="/docs">The API’s reference</a>.</p>
 ${sections.join('\n')}
-</main>
-</body>
-</html>
-`;
+</main>`,
+);
