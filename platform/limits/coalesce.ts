@@ -53,11 +53,14 @@ export const coalesceNext = <T>(
       next = null;
       return start();
     };
-    const ended = endsWithin(
-      running.catch(() => null),
-      maxWaitMs,
-    );
-    next = ended.then(startNext);
+    const ended =
+      maxWaitMs === Number.POSITIVE_INFINITY
+        ? running
+        : endsWithin(
+            running.catch(() => null),
+            maxWaitMs,
+          );
+    next = ended.then(startNext, startNext);
     return next;
   };
 };
