@@ -105,8 +105,6 @@ export interface FollowingProcessor extends FollowedStreams {
   readonly includeExpired?: boolean;
   /** Returns how long an event may wait for a batch, in milliseconds; infinity: as long as the tail itself waits. Called for each batch. */
   gatherMs?(): number;
-  /** Called with the checkpoint before the first event of each run. */
-  begin?(after: Position | null): Promise<void>;
   /** Must be idempotent: a crash may repeat an event whose handling was already complete. */
   handle(event: RecordedEvent): Promise<void>;
   /** Handles a batch of one lane. If it fails, the events are handled one by one. */
@@ -154,14 +152,13 @@ class ProcessorRun {
   }
 
   async run(lease: Lease): Promise<void> {
-    const { name, prefixes, lane, includeExpired = false, gatherMs, begin } = this.#processor;
+    const { name, prefixes, lane, includeExpired = false, gatherMs } = this.#processor;
     const { tail, checkpoints, onPassed, onStopped, onRunning } = this.#options;
     const signal = this.#signal;
     const { position: after, stoppedBy } = await checkpoints.load(name);
     this.#isStopped = stoppedBy !== null;
     if (this.#isStopped) onStopped?.(name);
     else onRunning?.(name);
-    await begin?.(after);
     const following = { after, prefixes, includeExpired, signal, ...(gatherMs ? { gatherMs } : {}) };
     for await (const { events, position } of tail.follow(following)) {
       for (const group of inLanes(events, lane)) {
