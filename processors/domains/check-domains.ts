@@ -6,7 +6,7 @@ import { domainStream, needsProof, plainName } from '../../domain/domains/domain
 import { aheadAfter } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
-import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
+import { type Claim, type ClaimLoop, type DueAttempts, startClaimLoop } from '../claims.ts';
 
 /** The part of `dns.promises.Resolver` in use: it queries DNS servers only and never reads `/etc/hosts`. */
 interface CnameResolver {
@@ -145,7 +145,7 @@ export interface DomainCheckOptions {
 }
 
 const MAX_CONCURRENT_CHECKS = 8;
-/** Per partner over all workers: silent DNS servers hold a slot longest, so one partner must not hold them all. */
+/** Of those of one partner: silent DNS servers hold a slot longest, so one partner must not hold them all. */
 const MAX_CONCURRENT_CHECKS_OF_PARTNER = 2;
 /** Time limit of the whole CNAME chain. */
 const CHECK_MS = 8_000;
@@ -162,6 +162,7 @@ export const startDomainChecks = (options: DomainCheckOptions): ClaimLoop => {
     due: DUE,
     leaseMs: LEASE_MS,
     slots: MAX_CONCURRENT_CHECKS,
+    perPartner: MAX_CONCURRENT_CHECKS_OF_PARTNER,
     attempt: async (claim, stopping) => {
       await makeCheck({ ...options, names }, claim, stopping);
       return null;
@@ -174,31 +175,16 @@ export const startDomainChecks = (options: DomainCheckOptions): ClaimLoop => {
   });
 };
 
-const IS_CLAIMED = isClaimed('l.domain_id::text', '0', 'l.looks + 1');
-
-const selectDue = (due: string): string => `
-  select l.domain_id::text as item, 0 as cycle, l.looks + 1 as attempt from work.domain_look l where ${due}`;
-
-/**
- * Partners in turn: the first check of each, then the second, and of equal ones that of the partner whose last check is longest ago.
- * By due time, partners with many silent names would be first each time. A claimed check uses its partner's turn.
- */
-const ROUND_ROBIN = `
-  select domain_id from (
-    select domain_id, due_at, is_claimed, owner,
-           row_number() over (partition by owner order by is_claimed desc, due_at) as turn
-    from (select l.domain_id, l.due_at, coalesce(l.partner_id, l.domain_id) as owner, ${IS_CLAIMED} as is_claimed
-          from work.domain_look l where l.due_at <= $1) due) ranked
-  where not is_claimed and turn <= ${MAX_CONCURRENT_CHECKS_OF_PARTNER}
-  order by turn, (select max(looked_at) from work.domain_look where partner_id = owner) nulls first, due_at limit $2`;
-
 const DUE: DueAttempts = {
   name: 'claim_due_domain_looks',
-  select: `${selectDue(`l.domain_id in (${ROUND_ROBIN})`)} for update of l skip locked`,
-  selectAhead: `${selectDue(`l.due_at is not null and l.recorded_at > $5 and not ${IS_CLAIMED}`)}
-                limit $2 for update of l skip locked`,
+  table: 'work.domain_look',
+  key: 'domain_id',
+  cycle: '0',
+  attempt: 'w.looks + 1',
+  dueAt: 'w.due_at',
+  recordedAt: 'w.recorded_at',
+  partner: 'coalesce(w.partner_id, w.domain_id)',
   mark: 'domain_check',
-  next: 'select min(due_at) from work.domain_look',
 };
 
 const makeCheck = async (
