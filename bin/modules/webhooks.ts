@@ -168,12 +168,13 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
 };
 
 export const webhookWork = ({ runtime, metrics, applied }: WorkerContext): WorkerModule => {
-  const { store, pool, clock, dayKeys } = runtime;
+  const { store, pool, clock, dayKeys, progress } = runtime;
   const queueing = queueWebhookEvents({
     store,
     pool,
     clock,
     dayKeys,
+    endpointsAt: (position) => progress.reached([webhooks.name], position, PROJECTED_MS, 'patient'),
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });

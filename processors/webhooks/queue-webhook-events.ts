@@ -19,6 +19,8 @@ interface QueueEventsDeps {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly dayKeys: BodyKeys;
+  /** Waits until the read model of endpoints, which is led in the same process, reaches a position; false after a time limit. */
+  readonly endpointsAt: (position: Position) => Promise<boolean>;
   /** Waits until read models reach a position, and wakes them; false after a time limit. */
   readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
   /** Opens the labels of sessions; null: their key was destroyed. */
@@ -65,13 +67,13 @@ interface Source extends Subscribing {
  * trackers or sessions only where a row is missing.
  */
 export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor => {
-  const { pool, store, dayKeys, applied } = deps;
+  const { pool, store, dayKeys, endpointsAt, applied } = deps;
   let queuedAt = Number.NEGATIVE_INFINITY;
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
     const sources = events.flatMap(sourceOf);
     const last = sources.at(-1);
     if (last === undefined) return;
-    await waitFor(applied, 'webhooks', last.stored.position);
+    if (!(await endpointsAt(last.stored.position))) throw behind();
     const webhook_ids = await subscribersAt(
       pool,
       sources.map((source) => ({ what: source, position: source.stored.position })),
@@ -93,15 +95,7 @@ export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor =>
   };
 };
 
-const waitFor = async (
-  applied: QueueEventsDeps['applied'],
-  readModel: string,
-  position: Position,
-): Promise<void> => {
-  if (!(await applied([readModel], position))) {
-    throw new StoreUnavailable('the read models are behind the log');
-  }
-};
+const behind = (): Error => new StoreUnavailable('the read models are behind the log');
 
 /** Returns, for each event, the endpoints that were subscribed to it at its position, which the read model has reached. */
 export const subscribersAt = async (
@@ -208,7 +202,7 @@ const allOf = async <Row>(
   if (wanted.length === 0) return new Map();
   const rows = await read(pool, wanted);
   if (rows.size === wanted.length) return rows;
-  await waitFor(applied, name, to);
+  if (!(await applied([name], to))) throw behind();
   return read(pool, wanted);
 };
 
