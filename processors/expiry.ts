@@ -1,7 +1,12 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
-import { appendSafely, type CommandContext, conflictRetries, toNewEvents } from '../commands/handle.ts';
+import {
+  appendSafely,
+  type CommandContext,
+  conflictRetries,
+  ownContext,
+  toNewEvents,
+} from '../commands/handle.ts';
 import type { EventSchemas } from '../domain/kernel/events.ts';
 import { HOUR, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import { expiredStream } from '../domain/sessions/events.ts';
@@ -250,8 +255,7 @@ const appendExpired = async (
   { store, clock }: SweepOptions,
   gone: readonly ExpiringId[],
 ): Promise<Position | null> => {
-  const id = uuid();
-  const context = { correlationId: id, causationId: id, at: clock.now() };
+  const context = ownContext(clock);
   const positions: (Position | null)[] = [];
   await inParallel(
     Map.groupBy(gone, ({ partner_id }) => partner_id),

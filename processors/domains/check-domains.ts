@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
 import { createNamesBatcher, type NamesBatcher, recordCheck } from '../../commands/domains/manage-domains.ts';
+import { ownContext } from '../../commands/handle.ts';
 import { domainStream, needsProof, plainName } from '../../domain/domains/domain.ts';
 import { aheadAfter } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
@@ -204,9 +204,7 @@ const makeCheck = async (
   const proven = partner !== null && (await hasToken(resolver, hostname, tokenOf(hostname, partner), signal));
   // A check that the shutdown cut short has no result; it is due again after its lease.
   if (stopping.aborted && error !== null) return;
-  const id = uuid();
-  const context = { correlationId: id, causationId: id, at: clock.now() };
-  const next = await recordCheck(names, { domain_id, hostname, at, error, proven }, context);
+  const next = await recordCheck(names, { domain_id, hostname, at, error, proven }, ownContext(clock));
   await pool.query(
     // `looks = $2` keeps only the first result when two workers ran the same check after a lost lease.
     `update work.domain_look set looks = looks + 1, looked_at = $3,

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import {
   type EnrichmentStreams,
   type KnownEnrichment,
@@ -108,11 +108,10 @@ const attemptOn = async (
   // An attempt that the shutdown cut short has no result; it is due again after its lease.
   if (stopping.aborted && hasFailures) return null;
   if (combined.outcome === 'held_back') return { heldBackBy: combined.by };
-  const id = uuid();
   await recordAttempt(
     options,
     { ip, roundNumber, attempt, outcome: combined, jitter: random(), retryBaseMs },
-    { correlationId: id, causationId: id, at },
+    { ...ownContext(options.clock), at },
     known,
   );
   if (combined.outcome === 'result' && combined.companyOf !== null) notes?.taken(combined.companyOf);

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
-import { v7 as uuid } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import { type EnrichmentStreams, handleEnrichment } from '../../commands/lookup/enrichment-streams.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { RESULT_KEPT_DAYS } from '../../domain/lookup/result.ts';
@@ -130,8 +130,7 @@ const forgetUnasked = async (options: ForgetResultsOptions, lastDay: string): Pr
     const { due = [], last_ip = null, results = 0 } = rows[0] ?? {};
     for (const ip of due) {
       if (signal.aborted) break;
-      const id = uuid();
-      const context = { correlationId: id, causationId: id, at: clock.now() };
+      const context = ownContext(clock);
       const { events, position } = await handleEnrichment(
         options,
         ip,

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import type { EnrichmentSources, LookupStreams } from '../../commands/lookup/enrichment-streams.ts';
 import { snapshotIntakeOf } from '../../commands/lookup/snapshot-streams.ts';
 import { settleReservations, submitReservation } from '../../commands/lookup/submit-lookup.ts';
@@ -67,8 +67,7 @@ export const resubmitOrphaned = async (options: OrphanedReservationOptions): Pro
   });
   reportFutureTime('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
   for (const { ip, made_at, ...rest } of rows) {
-    const id = uuid();
-    const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: rest.partner_id };
+    const context = ownContext(clock, rest.partner_id);
     const reservation = { ...rest, submitted_at: made_at.toISOString() };
     await submitReservation(options, ip, reservation, context).catch(
       // One reservation that cannot be submitted now must not block the ones behind it.
@@ -106,7 +105,6 @@ export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOpt
       if (event.type === 'lookup.IntakeSnapshotted.v1') snapshot = event.revision;
     }
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
-    const id = uuid();
-    await snapshotIntakeOf(store, partner_id, { correlationId: id, causationId: id, at: now });
+    await snapshotIntakeOf(store, partner_id, ownContext(clock));
   });
 };

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-streams.ts';
 import { aheadAfter, DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
@@ -109,8 +109,7 @@ const snapshotAll = async (
     'insert into work.enrichment_truncation select unnest($1::text[]) on conflict (ip) do nothing',
     [ips],
   );
-  const id = uuid();
-  const context = { correlationId: id, causationId: id, at: clock.now() };
+  const context = ownContext(clock);
   for (const ip of ips) await snapshotEnrichment({ store, digest }, ip, limits, context);
   await pool.query('delete from work.enrichment_truncation where ip = any ($1)', [ips]);
 };

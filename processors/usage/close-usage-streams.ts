@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { NIL, v7 as uuid } from 'uuid';
+import { NIL } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import { closeTrackerDay, reopenTrackerDay, totalUsage } from '../../commands/usage/close-usage.ts';
 import { aheadAfter, DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
@@ -27,8 +28,7 @@ export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptio
     [utcDay(clock.now() - HOUR)],
   );
   await forEachIsolated(rows, async ({ source }) => {
-    const id = uuid();
-    await totalUsage(store, source, { correlationId: id, causationId: id, at: clock.now() });
+    await totalUsage(store, source, ownContext(clock));
   });
 };
 
@@ -87,9 +87,7 @@ export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promis
   let day = (await trackerDaysClosedBefore(options)) ?? (await firstDay(options));
   while (day !== null && day < today) {
     const counts = await Array.fromAsync(throttled(countsOf(pool, day), PAGE));
-    const id = uuid();
-    const context = { correlationId: id, causationId: id, at: clock.now() };
-    await closeTrackerDay(store, day, counts, context);
+    await closeTrackerDay(store, day, counts, ownContext(clock));
     day = dayAfter(day);
   }
 };
@@ -119,8 +117,7 @@ const reopenDaysClosedAhead = async ({ store, pool, clock }: UsageUpkeepOptions)
     [new Date(aheadAfter(clock.now()))],
   );
   for (const { day } of rows) {
-    const id = uuid();
-    await reopenTrackerDay(store, day, { correlationId: id, causationId: id, at: clock.now() });
+    await reopenTrackerDay(store, day, ownContext(clock));
   }
   reportFutureTime('usage_day', rows.length);
   return rows.length > 0;

@@ -1,7 +1,7 @@
 /** Retention of webhooks: payloads expire with their session, deliveries with their payload, and metadata are deleted after 90 days. */
 import type pg from 'pg';
-import { NIL, v7 as uuid } from 'uuid';
-import { toNewEvents } from '../../commands/handle.ts';
+import { NIL } from 'uuid';
+import { ownContext, toNewEvents } from '../../commands/handle.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { isoTime, utcDay } from '../../domain/kernel/time.ts';
@@ -90,15 +90,13 @@ const appendExpired = async (
 ): Promise<void> => {
   const [first] = rows;
   if (first === undefined) return;
-  const id = uuid();
   const { webhook_id, partner_id } = first;
   const event: DeliveryEvent = {
     type: 'webhooks.DeliveriesExpired.v1',
     data: { webhook_id, partner_id, delivery_ids: rows.map(({ delivery_id }) => delivery_id) },
   };
-  const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
   try {
-    await store.append(stream, 'any', toNewEvents(deliveryEvents, [event], context));
+    await store.append(stream, 'any', toNewEvents(deliveryEvents, [event], ownContext(clock, partner_id)));
   } catch (error) {
     // The stream itself has expired; the next sweep drops its rows.
     if (!(error instanceof StreamExpired)) throw error;

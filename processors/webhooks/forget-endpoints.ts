@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { NIL, v7 as uuid } from 'uuid';
+import { NIL } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import { forgetEndpoints } from '../../commands/webhooks/manage-endpoints.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
@@ -33,9 +34,7 @@ export const forgetDeletedEndpoints = async (
     [new Date(clock.now() - WEBHOOK_HISTORY_MS)],
   );
   const forgotten = forEachIsolated(rows, async ({ partner_id }) => {
-    const id = uuid();
-    const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
-    await forgetEndpoints(store, partner_id, context);
+    await forgetEndpoints(store, partner_id, ownContext(clock, partner_id));
   });
   await Promise.allSettled([forgotten]);
   const progress = createConsumerProgress(pool, consumers);
