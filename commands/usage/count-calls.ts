@@ -1,6 +1,8 @@
 import { HOUR } from '../../domain/kernel/time.ts';
 import {
+  callsKey,
   type LookupCount,
+  lookupKey,
   type Outcome,
   plus,
   plusCalls,
@@ -8,7 +10,7 @@ import {
 } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { type Clock, iso } from '../../platform/clock/clock.ts';
-import { createGroupCounter } from './group-counter.ts';
+import { GroupCounter } from './group-counter.ts';
 
 /** Formats the UTC hour of an instant as `YYYY-MM-DDTHH`, caching the last one. */
 export const hourOf = (() => {
@@ -35,8 +37,8 @@ export interface LookupCounter {
 
 /** Counts the lookup responses of this process by key, hour and outcome. */
 export const createLookupCounter = (store: EventStore, clock: Clock): LookupCounter => {
-  const counter = createGroupCounter<LookupCount>(store, clock, {
-    keyOf: ([key, hour, outcome]) => `${key} ${hour} ${outcome}`,
+  const counter = new GroupCounter<LookupCount>(store, clock, {
+    keyOf: lookupKey,
     plus,
     counted: (counts) => ({ type: 'usage.LookupsCounted.v1', data: { counts } }),
     corrected: (counts) => ({ type: 'usage.LookupsCorrected.v1', data: { counts } }),
@@ -66,8 +68,8 @@ export interface TrackerCallCounter {
 
 /** Counts captures and API calls by tracker and hour. */
 export const createTrackerCallCounter = (store: EventStore, clock: Clock): TrackerCallCounter => {
-  const counter = createGroupCounter<TrackerCalls>(store, clock, {
-    keyOf: ([tracker, hour]) => `${tracker} ${hour}`,
+  const counter = new GroupCounter<TrackerCalls>(store, clock, {
+    keyOf: callsKey,
     plus: plusCalls,
     counted: (counts) => ({ type: 'usage.TrackerCallsCounted.v1', data: { counts } }),
     corrected: (counts) => ({ type: 'usage.TrackerCallsCorrected.v1', data: { counts } }),
