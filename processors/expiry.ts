@@ -11,10 +11,10 @@ import type { EventSchemas } from '../domain/kernel/events.ts';
 import { HOUR, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import { expiredStream } from '../domain/sessions/events.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
-import type { Clock } from '../platform/clock/clock.ts';
 import { pause } from '../platform/clock/waiting.ts';
 import { queryWithSynchronousCommit } from '../platform/postgres/transactions.ts';
 import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
+import type { ProcessorDeps } from './deps.ts';
 import { inParallel } from './for-each.ts';
 import { type ExpiredStream, retireStream } from './retire-streams.ts';
 
@@ -110,10 +110,7 @@ export interface Expiring {
   expiredEvent(partnerId: string, expired: [id: string, at: string][]): { type: string; data: object };
 }
 
-export interface SweepOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface SweepOptions extends ProcessorDeps {
   readonly log: Logger;
   readonly consumers: Consumers;
   /**

@@ -4,9 +4,8 @@ import { createNamesBatcher, type NamesBatcher, recordCheck } from '../../comman
 import { ownContext } from '../../commands/handle.ts';
 import { domainStream, needsProof, plainName } from '../../domain/domains/domain.ts';
 import { aheadAfter } from '../../domain/kernel/time.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { type Claim, type ClaimLoop, type DueAttempts, startClaimLoop } from '../claims.ts';
+import type { ProcessorDeps } from '../deps.ts';
 
 /** The part of `dns.promises.Resolver` in use: it queries DNS servers only and never reads `/etc/hosts`. */
 interface CnameResolver {
@@ -14,15 +13,9 @@ interface CnameResolver {
   cancel(): void;
 }
 
+type NoCname = 'no_such_name' | 'no_cname' | 'dns_timeout' | 'dns_error';
 /** Why a name does not point to the service: `last_error` of a domain (docs/domains.md). */
-type CnameError =
-  | 'no_such_name'
-  | 'no_cname'
-  | 'points_elsewhere'
-  | 'cname_loop'
-  | 'cname_too_long'
-  | 'dns_timeout'
-  | 'dns_error';
+type CnameError = NoCname | 'points_elsewhere' | 'cname_loop' | 'cname_too_long';
 
 /** Longer than any legitimate chain of CNAMEs. */
 const MAX_HOPS = 8;
@@ -39,21 +32,7 @@ export const checkCname = async (
   target: string,
   signal: AbortSignal,
 ): Promise<CnameError | null> => {
-  const cancel = (): void => resolver.cancel();
-  signal.addEventListener('abort', cancel);
-  try {
-    return await follow(resolver, name, target, signal);
-  } finally {
-    signal.removeEventListener('abort', cancel);
-  }
-};
-
-const follow = async (
-  resolver: CnameResolver,
-  name: string,
-  target: string,
-  signal: AbortSignal,
-): Promise<CnameError | null> => {
+  signal.addEventListener('abort', () => resolver.cancel(), { once: true });
   const seen = [plainName(name)];
   for (let at = seen[0] ?? '', hops = 0; ; hops += 1) {
     if (signal.aborted) return 'dns_timeout';
@@ -68,7 +47,6 @@ const follow = async (
   }
 };
 
-type NoCname = 'no_such_name' | 'no_cname' | 'dns_timeout' | 'dns_error';
 const FAILURES: Readonly<Record<string, NoCname>> = {
   ENOTFOUND: 'no_such_name',
   ENODATA: 'no_cname',
@@ -91,13 +69,9 @@ const cnameOf = async (
 
 /** Ownership proof of a host name: a TXT record that holds the partner's token. */
 
-interface TxtResolver {
+interface TxtResolver extends Pick<CnameResolver, 'cancel'> {
   resolveTxt(name: string): Promise<string[][]>;
-  cancel(): void;
 }
-
-/** Returns the name of the TXT record. */
-const proofName = (hostname: string): string => `_doorplate.${hostname}`;
 
 /**
  * Derives the token of a partner for a host name.
@@ -116,24 +90,14 @@ export const hasToken = async (
   token: string,
   signal: AbortSignal,
 ): Promise<boolean> => {
-  const cancel = (): void => resolver.cancel();
-  signal.addEventListener('abort', cancel);
-  try {
-    if (signal.aborted) return false;
-    const records = await resolver.resolveTxt(proofName(hostname));
-    // DNS splits a long TXT value into several strings (RFC 7208 section 3.3).
-    return records.some((pieces) => pieces.join('').trim() === token);
-  } catch {
-    return false;
-  } finally {
-    signal.removeEventListener('abort', cancel);
-  }
+  if (signal.aborted) return false;
+  signal.addEventListener('abort', () => resolver.cancel(), { once: true });
+  const records = await resolver.resolveTxt(`_doorplate.${hostname}`).catch(() => []);
+  // DNS splits a long TXT value into several strings (RFC 7208 section 3.3).
+  return records.some((pieces) => pieces.join('').trim() === token);
 };
 
-export interface DomainCheckOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface DomainCheckOptions extends ProcessorDeps {
   readonly log: Logger;
   /** The service's host name in lower case, the target of every custom domain's CNAME. */
   readonly serviceHost: string;

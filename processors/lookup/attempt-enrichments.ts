@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import type { Logger } from 'pino';
 import { ownContext } from '../../commands/handle.ts';
 import {
@@ -10,15 +9,13 @@ import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
 import type { Enrichment } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { inSpan } from '../../platform/telemetry/spans.ts';
 import { causesIn } from '../causes.ts';
 import { type Claim, type ClaimLoop, type DueAttempts, startClaimLoop } from '../claims.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { askChain, type ChainNotes, type Provider } from './providers/provider.ts';
 
-export interface AttemptOptions extends EnrichmentStreams {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface AttemptOptions extends EnrichmentStreams, ProcessorDeps {
   readonly log: Logger;
   readonly chain: readonly Provider[];
   /** Time limit of the whole provider chain, milliseconds. */

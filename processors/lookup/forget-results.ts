@@ -1,13 +1,12 @@
 import { LRUCache } from 'lru-cache';
-import type pg from 'pg';
 import { ownContext } from '../../commands/handle.ts';
 import { type EnrichmentStreams, handleEnrichment } from '../../commands/lookup/enrichment-streams.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { RESULT_KEPT_DAYS } from '../../domain/lookup/result.ts';
 import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import type { ProcessorDeps } from '../deps.ts';
 
 export interface LookupUses {
   /** Notes that the saved result of this canonical address was asked for today. */
@@ -21,13 +20,7 @@ const FLUSH_MS = 2_000;
 const MAX_ADDRESSES_REMEMBERED = 100_000;
 
 /** On which day each saved result was last asked for: written once a day and process, for it is forgotten by that. */
-export const createLookupUses = ({
-  pool,
-  clock,
-}: {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-}): LookupUses => {
+export const createLookupUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>): LookupUses => {
   /** The day that is written, or is about to be. */
   const noted = new LRUCache<string, string>({ max: MAX_ADDRESSES_REMEMBERED });
   const waiting = new Set<string>();
@@ -66,9 +59,7 @@ export const createLookupUses = ({
   };
 };
 
-interface ForgetResultsOptions extends EnrichmentStreams {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+interface ForgetResultsOptions extends EnrichmentStreams, ProcessorDeps {
   readonly consumers: Consumers;
   /** Waits until the read model of lookups reaches a position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;

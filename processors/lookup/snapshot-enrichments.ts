@@ -1,18 +1,14 @@
-import type pg from 'pg';
 import type { Logger } from 'pino';
 import { ownContext } from '../../commands/handle.ts';
 import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-streams.ts';
 import { aheadAfter, DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
-import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
+import type { Position } from '../../event-store/port.ts';
 import { pause } from '../../platform/clock/waiting.ts';
 import { queryWithSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import type { ProcessorDeps } from '../deps.ts';
 
-export interface SnapshotEnrichmentsOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface SnapshotEnrichmentsOptions extends ProcessorDeps {
   readonly log: Logger;
   readonly digest: (ip: string) => string;
   readonly consumers: Consumers;

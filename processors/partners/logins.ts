@@ -3,12 +3,12 @@ import type pg from 'pg';
 import type { CommandContext } from '../../commands/handle.ts';
 import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
 import { aheadAfter, DAY, HOUR, isAhead, MINUTE } from '../../domain/kernel/time.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import { type Clock, reportFutureTime } from '../../platform/clock/clock.ts';
+import { reportFutureTime } from '../../platform/clock/clock.ts';
 import { hashPassword, isPassword } from '../../platform/crypto/passwords.ts';
 import { rowLoader } from '../../platform/limits/loaders.ts';
 import { type RateLimiter, retrySeconds } from '../../platform/limits/rate-limit.ts';
 import { queryWithSynchronousCommit, withSynchronousCommit } from '../../platform/postgres/transactions.ts';
+import type { ProcessorDeps } from '../deps.ts';
 
 /** The user of a dashboard session. */
 interface LoggedIn {
@@ -32,11 +32,6 @@ export interface Logins {
   count(userId: string): Promise<number>;
 }
 
-interface LoginsDeps {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-}
-
 /** Limits of a login: time without use, and total time. */
 const IDLE = 12 * HOUR;
 const MAX_AGE = 7 * DAY;
@@ -47,7 +42,7 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 /** Stores dashboard logins by a digest of their token, so that reading the table does not allow a login. */
-export const createLogins = (deps: LoginsDeps): Logins => {
+export const createLogins = (deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Logins => {
   const { pool, clock } = deps;
   const findLogin = createLoginReader(deps);
   return {
@@ -106,7 +101,7 @@ export const createLogins = (deps: LoginsDeps): Logins => {
 };
 
 /** Logins that have not ended, by the digests of their tokens in hex: any browser may send any token. */
-const createLoginReader = ({ pool, clock }: LoginsDeps) =>
+const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) =>
   rowLoader(async (digests) => {
     const now = clock.now();
     const { rows } = await pool.query<LoggedIn & { digest: string; used_at: Date; began_at: Date }>({
@@ -230,10 +225,7 @@ export interface DashboardLogins {
   ): Promise<string | null>;
 }
 
-interface DashboardLoginDeps {
-  readonly pool: pg.Pool;
-  readonly store: EventStore;
-  readonly clock: Clock;
+interface DashboardLoginDeps extends ProcessorDeps {
   readonly limiter: Pick<RateLimiter, 'admit' | 'giveBack'>;
   readonly logins: Logins;
   /** Returns a keyed digest. */

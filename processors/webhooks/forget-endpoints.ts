@@ -6,16 +6,13 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { endpointEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { throttled } from '../../platform/clock/waiting.ts';
 import { inPages } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { forEachIsolated } from '../for-each.ts';
 
-export interface ForgetEndpointsOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface ForgetEndpointsOptions extends ProcessorDeps {
   readonly consumers: Consumers;
 }
 

@@ -5,19 +5,11 @@ import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import { type CustomParameters, sessionEvents, TAB_PREFIX } from '../../domain/sessions/events.ts';
 import { type Envelope, revealEnvelope, sessionEnvelope } from '../../domain/webhooks/envelope.ts';
 import { type Subscribable, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
-import {
-  type EventStore,
-  type Position,
-  type RecordedEvent,
-  StoreUnavailable,
-} from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
+import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { type FollowedStreams, type FollowingProcessor, traceOf } from '../follow.ts';
 
-interface QueueEventsDeps {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+interface QueueEventsDeps extends ProcessorDeps {
   readonly dayKeys: BodyKeys;
   /** Waits until the read model of endpoints, which is led in the same process, reaches a position; false after a time limit. */
   readonly endpointsAt: (position: Position) => Promise<boolean>;

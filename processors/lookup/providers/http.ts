@@ -21,20 +21,10 @@ interface JsonApiOptions {
   readonly unknownStatus: number | null;
 }
 
-interface JsonApi {
-  /**
-   * Returns the JSON of a 200; undefined if the address is unknown.
-   * @param again awaited before the retry, which a vendor may bill; where it throws there is none
-   * @throws Error whose message never contains the URL or a header
-   */
-  get(ip: string, stopping: AbortSignal, again?: () => Promise<void>): Promise<unknown>;
-  close(): Promise<void>;
-}
-
 const MAX_RESPONSE_BYTES = 262_144;
 
 /** Creates a client of a vendor's HTTP API. Any status other than 200 and `unknownStatus`, redirects included, fails. */
-const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions): JsonApi => {
+const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions) => {
   const agent = new Agent({
     allowH2: false,
     connect: { timeout: timeoutMs },
@@ -68,8 +58,13 @@ const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOption
   };
 
   return {
+    /**
+     * Returns the JSON of a 200; undefined if the address is unknown.
+     * @param again awaited before the retry, which a vendor may bill; where it throws there is none
+     * @throws Error whose message never contains the URL or a header
+     */
     // This retry covers a kept-alive connection that the server has closed; other failures wait for the next attempt.
-    get: (ip, stopping, again) => {
+    get: (ip: string, stopping: AbortSignal, again?: () => Promise<void>): Promise<unknown> => {
       const signal = AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]);
       let lost: unknown;
       const attempt = async (number: number): Promise<unknown> => {

@@ -113,7 +113,7 @@ export function postAndReadStatus(
   });
 }
 
-interface SendRequest {
+export interface SendRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
