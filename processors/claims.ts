@@ -75,47 +75,6 @@ const claimText = (due: DueAttempts): string => {
            (select count(*)::int from ahead) as ahead, (select min(${dueAt}) from ${table} w) as next`;
 };
 
-interface Claimed {
-  readonly claims: readonly Claim[];
-  /** Milliseconds until the next poll is useful, unless a notification arrives earlier. */
-  readonly waitMs: number;
-}
-
-interface ClaimOptions {
-  /** Milliseconds. */
-  readonly now: number;
-  readonly leaseMs: number;
-  readonly limit: number;
-  /** Names of what cannot be used now, such as providers: attempts that one of them held back stay so. */
-  readonly heldBack: readonly string[];
-  /** Attempts of each partner that run in this process, and how many may. */
-  readonly running: ReadonlyMap<string, number>;
-  readonly perPartner: number;
-}
-
-/**
- * Claims due attempts. A claim ends with the outcome of its attempt or with its lease, so an expired lease repeats an
- * attempt and never loses one.
- */
-const claimDue = async (
-  pool: pg.Pool,
-  due: DueAttempts,
-  { now, leaseMs, limit, heldBack, running, perPartner }: ClaimOptions,
-): Promise<Claimed> => {
-  const leaseUntil = now + leaseMs;
-  const { rows } = await pool.query<{ claims: Claim[]; ahead: number; next: Date | null }>({
-    name: due.name,
-    text: claimText(due),
-    values: [
-      ...[at(now), limit, at(leaseUntil), at(aheadAfter(leaseUntil)), at(aheadAfter(now)), heldBack],
-      ...[[...running.keys()], [...running.values()], perPartner],
-    ],
-  });
-  const [row] = rows;
-  reportFutureTime(due.mark, row?.ahead ?? 0);
-  return { claims: row?.claims ?? [], waitMs: waitMs(row?.next ?? null, now) };
-};
-
 /** Ends a claim whose attempt was not made: it is due again as soon as `heldBy` can be used. */
 const holdBack = async (pool: pg.Pool, { item, cycle, attempt }: Claim, heldBy: string, now: number) => {
   await pool.query({
@@ -161,7 +120,7 @@ export interface ClaimLoopOptions {
   readonly slots: number;
   /** Number of those that may be of one partner. */
   readonly perPartner: number;
-  /** Returns the names of what cannot be used now. Default: none. */
+  /** Returns the names of what cannot be used now, such as providers: what one of them held back stays so. Default: none. */
   readonly heldBack?: () => readonly string[];
   /**
    * Makes the attempt and records its outcome. If it fails, the attempt is due again after its lease.
@@ -183,7 +142,10 @@ const RETRY_MS = 500;
 /** Attempts that become due within this time share the next poll. */
 const BATCH_WINDOW_MS = 20;
 
-/** Makes the attempts that are due, until it is stopped. */
+/**
+ * Claims and makes the attempts that are due, until it is stopped. A claim ends with the outcome of its attempt or with its lease,
+ * so an expired lease repeats an attempt and never loses one.
+ */
 export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const { pool, clock, due, leaseMs, slots, perPartner, heldBack = () => [], attempt, onFailed } = options;
   const running = new Map<Promise<void>, Claim>();
@@ -216,11 +178,24 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   /** Whether a partner's ceiling, rather than the number of due attempts, may have ended the last claim. */
   const isAtCeiling = (): boolean => [...runningOfPartners().values()].some((count) => count >= perPartner);
 
-  function claim(limit: number): Promise<Claimed> {
-    const running = runningOfPartners();
-    return claimDue(pool, due, {
-      ...{ now: clock.now(), leaseMs, limit, heldBack: heldBack(), running, perPartner },
-    }).catch(() => ({ claims: [], waitMs: RETRY_MS }));
+  /** Claims due attempts. `waitMs`: milliseconds until the next poll is useful, unless a notification arrives earlier. */
+  async function claim(
+    limit: number,
+  ): Promise<{ readonly claims: readonly Claim[]; readonly waitMs: number }> {
+    const now = clock.now();
+    const leaseUntil = now + leaseMs;
+    const ofPartners = runningOfPartners();
+    const { rows } = await pool.query<{ claims: Claim[]; ahead: number; next: Date | null }>({
+      name: due.name,
+      text: claimText(due),
+      values: [
+        ...[at(now), limit, at(leaseUntil), at(aheadAfter(leaseUntil)), at(aheadAfter(now)), heldBack()],
+        ...[[...ofPartners.keys()], [...ofPartners.values()], perPartner],
+      ],
+    });
+    const [row] = rows;
+    reportFutureTime(due.mark, row?.ahead ?? 0);
+    return { claims: row?.claims ?? [], waitMs: waitMs(row?.next ?? null, now) };
   }
 
   const loop = (async () => {
@@ -228,7 +203,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       const free = slots - running.size;
       let waitMs = RETRY_MS;
       if (free > 0) {
-        const claimed = await claim(free);
+        const claimed = await claim(free).catch(() => ({ claims: [], waitMs: RETRY_MS }));
         for (const one of claimed.claims) start(one);
         const count = claimed.claims.length;
         if (count === free || (count > 0 && isAtCeiling())) continue;

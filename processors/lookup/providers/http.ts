@@ -113,29 +113,30 @@ interface HttpProviderOptions {
  * Creates a provider that queries an HTTP API: 200 with a record, 404 for an unknown address. Any other status, or an
  * invalid record, is a failure whose message never contains the URL or the token.
  */
-export const createHttpProvider = ({
-  url,
-  token,
-  timeoutMs,
-  mapping,
-}: HttpProviderOptions): Provider & { close(): Promise<void> } => {
+export const createHttpProvider = ({ url, token, timeoutMs, mapping }: HttpProviderOptions) => {
   const api = createJsonApi({
     url,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
     timeoutMs,
     unknownStatus: 404,
   });
-  return {
-    name: 'http',
-    lookup: async (ip, signal, { onRaw, again } = {}) => {
-      const answer = await api.get(ip, signal, again);
-      onRaw?.(answer ?? null);
-      if (answer === undefined) return null;
-      return parseProviderRecord(mapping ? applyMapping(mapping, answer) : answer);
-    },
-    close: api.close,
-  };
+  return apiProvider('http', api, (answer) => (mapping ? applyMapping(mapping, answer) : answer));
 };
+
+/** `recordIn`: returns the record in an answer about an address, not validated. */
+const apiProvider = (
+  name: string,
+  api: ReturnType<typeof createJsonApi>,
+  recordIn: (answer: unknown, ip: string) => unknown,
+): Provider & { close(): Promise<void> } => ({
+  name,
+  lookup: async (ip, signal, { onRaw, again } = {}) => {
+    const answer = await api.get(ip, signal, again);
+    onRaw?.(answer ?? null);
+    return answer === undefined ? null : parseProviderRecord(recordIn(answer, ip));
+  },
+  close: api.close,
+});
 
 export interface ApiProviderOptions {
   readonly name: string;
@@ -157,7 +158,7 @@ export const createApiProvider = ({
   url = request.url,
   token = '',
   timeoutMs,
-}: ApiProviderOptions): Provider & { close(): Promise<void> } => {
+}: ApiProviderOptions) => {
   const api = createJsonApi({
     url: url.replaceAll('{token}', encodeURIComponent(token)),
     headers: Object.fromEntries(
@@ -166,19 +167,12 @@ export const createApiProvider = ({
     timeoutMs,
     unknownStatus: request.unknown_status ?? null,
   });
-  return {
-    name,
-    lookup: async (ip, signal, { onRaw, again } = {}) => {
-      const answer = await api.get(ip, signal, again);
-      onRaw?.(answer ?? null);
-      if (answer === undefined) return null;
-      if (request.answers_for !== undefined && !isSameAddress(ip, valueAt(answer, request.answers_for))) {
-        throw new Error('wrong answer: it does not name the address that was asked for');
-      }
-      return parseProviderRecord(applyVendorMapping(mapping, answer));
-    },
-    close: api.close,
-  };
+  return apiProvider(name, api, (answer, ip) => {
+    if (request.answers_for !== undefined && !isSameAddress(ip, valueAt(answer, request.answers_for))) {
+      throw new Error('wrong answer: it does not name the address that was asked for');
+    }
+    return applyVendorMapping(mapping, answer);
+  });
 };
 
 /** Vendors spell IPv6 addresses in several ways. */
