@@ -39,15 +39,6 @@ const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]):
     ],
   );
 
-/** Removes the records of items whose expiry events are projected. */
-const forgetExpiring = async (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]): Promise<void> => {
-  await pool.query({
-    name: 'forget_expiring',
-    text: 'delete from work.expiring where kind = $1 and id = any ($2)',
-    values: [kind, rows.map(({ id }) => id)],
-  });
-};
-
 /**
  * Finds items that an earlier sweep deleted without appending their expiry events: recorded, but gone from the read model.
  * @param present SQL that selects, as `id`, those of the ids `$1` that the read model still holds
@@ -181,7 +172,7 @@ export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void
     // Until the previous run's events are projected, its items still appear as due.
     if (!(await projected(kind.name, await store.head()))) return;
     const cutOff = await readCutOff(pool, kind.name, kind.present);
-    if (cutOff.length > 0 && !(await recordExpired(kind, options, cutOff))) return;
+    if (!(await recordExpired(kind, options, cutOff))) return;
     await inBatches(kind, options, consumerProgress);
   } catch (error) {
     if (!options.signal.aborted) throw error;
@@ -235,23 +226,16 @@ const retire = async (
   return gone;
 };
 
-/** Appends the expiry events and waits for their projection; false if that takes too long and the next run continues. */
+/**
+ * Appends the expiry events, one per partner, waits for their projection and removes the items' records; false if that takes too
+ * long and the next run continues.
+ */
 const recordExpired = async (
-  kind: Expiring,
-  options: SweepOptions,
+  { name, expiredEvent, schemas }: Expiring,
+  { store, pool, clock, projected }: SweepOptions,
   gone: readonly ExpiringId[],
 ): Promise<boolean> => {
-  if (!(await options.projected(kind.name, await appendExpired(kind, options, gone)))) return false;
-  if (gone.length > 0) await forgetExpiring(options.pool, kind.name, gone);
-  return true;
-};
-
-/** Appends the expiry events, one per partner. @returns the position of the last event; null if there was none */
-const appendExpired = async (
-  { expiredEvent, schemas }: Expiring,
-  { store, clock }: SweepOptions,
-  gone: readonly ExpiringId[],
-): Promise<Position | null> => {
+  if (gone.length === 0) return true;
   const context = ownContext(clock);
   const positions: (Position | null)[] = [];
   await inParallel(
@@ -263,8 +247,16 @@ const appendExpired = async (
       );
     },
   );
-  if (positions.includes(null)) return store.head();
-  return positions.reduce((last, cursor) => (last === null || (cursor ?? last) > last ? cursor : last), null);
+  const last = positions.includes(null)
+    ? await store.head()
+    : positions.reduce((one, other) => ((other ?? -1n) > (one ?? -1n) ? other : one));
+  if (!(await projected(name, last))) return false;
+  await pool.query({
+    name: 'forget_expiring',
+    text: 'delete from work.expiring where kind = $1 and id = any ($2)',
+    values: [name, gone.map(({ id }) => id)],
+  });
+  return true;
 };
 
 /** A blocked deletion is never silent (architecture, rule 9). */

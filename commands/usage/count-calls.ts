@@ -29,14 +29,8 @@ interface CountedLookup {
   readonly durationMs: number;
 }
 
-export interface LookupCounter {
-  /** Resolves once the count is durable. @throws CountNotDurable */
-  count(lookup: CountedLookup): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** Counts the lookup responses of this process by key, hour and outcome. */
-export const createLookupCounter = (store: EventStore, clock: Clock): LookupCounter => {
+export const createLookupCounter = (store: EventStore, clock: Clock) => {
   const counter = new GroupCounter<LookupCount>(store, clock, {
     keyOf: lookupKey,
     plus,
@@ -44,11 +38,13 @@ export const createLookupCounter = (store: EventStore, clock: Clock): LookupCoun
     corrected: (counts) => ({ type: 'usage.LookupsCorrected.v1', data: { counts } }),
   });
   return {
-    count: ({ keyId, outcome, served, durationMs }) =>
+    /** Resolves once the count is durable. @throws CountNotDurable */
+    count: ({ keyId, outcome, served, durationMs }: CountedLookup): Promise<void> =>
       counter.count([keyId, hourOf(clock.now()), outcome, 1, served ? 1 : 0, Math.round(durationMs * 1_000)]),
     close: () => counter.close(),
   };
 };
+export type LookupCounter = ReturnType<typeof createLookupCounter>;
 
 /** A successful API call about a tracker (contract, Trackers 2). */
 export interface TrackerCall {
@@ -58,16 +54,8 @@ export interface TrackerCall {
   readonly company: boolean;
 }
 
-export interface TrackerCallCounter {
-  /** Resolves once the count is durable. @throws CountNotDurable */
-  capture(trackerId: string): Promise<void>;
-  /** Resolves once the count is durable. @throws CountNotDurable */
-  call(trackerId: string, call: TrackerCall): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Counts captures and API calls by tracker and hour. */
-export const createTrackerCallCounter = (store: EventStore, clock: Clock): TrackerCallCounter => {
+/** Counts captures and API calls by tracker and hour. Each count resolves once it is durable, or throws CountNotDurable. */
+export const createTrackerCallCounter = (store: EventStore, clock: Clock) => {
   const counter = new GroupCounter<TrackerCalls>(store, clock, {
     keyOf: callsKey,
     plus: plusCalls,
@@ -76,9 +64,10 @@ export const createTrackerCallCounter = (store: EventStore, clock: Clock): Track
   });
   const hour = () => hourOf(clock.now());
   return {
-    capture: (trackerId) => counter.count([trackerId, hour(), 1, 0, 0, 0]),
-    call: (trackerId, { completed, company }) =>
+    capture: (trackerId: string): Promise<void> => counter.count([trackerId, hour(), 1, 0, 0, 0]),
+    call: (trackerId: string, { completed, company }: TrackerCall): Promise<void> =>
       counter.count([trackerId, hour(), 0, 1, completed ? 1 : 0, company ? 1 : 0]),
     close: () => counter.close(),
   };
 };
+export type TrackerCallCounter = ReturnType<typeof createTrackerCallCounter>;

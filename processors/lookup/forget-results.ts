@@ -8,19 +8,11 @@ import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 import type { ProcessorDeps } from '../deps.ts';
 
-export interface LookupUses {
-  /** Notes that the saved result of this canonical address was asked for today. */
-  note(ip: string): void;
-  /** Writes at once what was noted since the last write. */
-  flush(): Promise<void>;
-  close(): Promise<void>;
-}
-
 const FLUSH_MS = 2_000;
 const MAX_ADDRESSES_REMEMBERED = 100_000;
 
 /** On which day each saved result was last asked for: written once a day and process, for it is forgotten by that. */
-export const createLookupUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>): LookupUses => {
+export const createLookupUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) => {
   /** The day that is written, or is about to be. */
   const noted = new LRUCache<string, string>({ max: MAX_ADDRESSES_REMEMBERED });
   const waiting = new Set<string>();
@@ -45,19 +37,22 @@ export const createLookupUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | '
   const timer = setInterval(flush, FLUSH_MS).unref();
 
   return {
-    note: (ip) => {
+    /** Notes that the saved result of this canonical address was asked for today. */
+    note: (ip: string): void => {
       const today = utcDay(clock.now());
       if (noted.get(ip) === today) return;
       noted.set(ip, today);
       waiting.add(ip);
     },
+    /** Writes at once what was noted since the last write. */
     flush,
-    close: async () => {
+    close: async (): Promise<void> => {
       clearInterval(timer);
       await flush();
     },
   };
 };
+export type LookupUses = ReturnType<typeof createLookupUses>;
 
 interface ForgetResultsOptions extends EnrichmentStreams, ProcessorDeps {
   readonly consumers: Consumers;
