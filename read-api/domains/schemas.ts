@@ -144,15 +144,10 @@ export const DOMAIN_ROUTE = {
 } as const satisfies Partial<PartnerRoute>;
 
 /** A domain, from the stream that it stands on or from the read model. */
-export interface ShownDomain {
+export interface ShownDomain
+  extends Readonly<Omit<DomainBody, 'id' | 'cname_target' | 'verification' | 'checked_at' | 'snippet'>> {
   readonly domain_id: string;
-  readonly tracker_id: string;
   readonly partner_id: string;
-  readonly hostname: string;
-  readonly status: DomainBody['status'];
-  readonly created_at: string;
-  readonly activated_at: string | null;
-  readonly last_error: string | null;
 }
 
 /** The token that a name's TXT record holds where it is a partner's. */

@@ -10,7 +10,7 @@ const operation = operationsOf('Usage');
 /** Outcomes of counted lookups (contract, Usage). */
 const usageOutcome = z.enum(outcomeSchema.options).meta({ id: 'UsageOutcome' });
 
-const enrichmentStatus = z
+export const enrichmentStatus = z
   .object({
     pending: count.meta({ description: 'Unfinished unique enrichments.' }),
     submission_unconfirmed: count,
@@ -23,7 +23,6 @@ const enrichmentStatus = z
     id: 'EnrichmentStatus',
     description: 'As it stands now, shared by all keys of the partner, whatever the date range.',
   });
-export type EnrichmentStatusBody = z.output<typeof enrichmentStatus>;
 
 const revealUsage = z
   .object({
