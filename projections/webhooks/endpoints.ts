@@ -9,8 +9,8 @@ import {
   WEBHOOKS_PREFIX,
 } from '../../domain/webhooks/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
+import { forgetBefore } from '../tables.ts';
 
 /** Projects endpoints and the periods of their subscriptions. Row by row, because these events are rare. */
 export const webhooks: Projection = {
@@ -30,8 +30,10 @@ type Data<Name extends EndpointEvent['type']> = EventOf<Pick<typeof endpointEven
 
 const applyOne = async ({ type, data }: EndpointEvent, origin: Origin, db: pg.ClientBase): Promise<void> => {
   switch (type) {
-    case 'webhooks.EndpointCreated.v1':
-      return created(data, origin, db);
+    case 'webhooks.EndpointCreated.v1': {
+      const row = { ...data, enabled: true, updated_at: data.created_at };
+      return insert(db, row, origin);
+    }
     case 'webhooks.EndpointUpdated.v1':
       return updated(data, origin, db);
     case 'webhooks.SecretRotated.v1':
@@ -74,20 +76,22 @@ const set = async (
   return rowCount === 1;
 };
 
-const created = async (
-  data: Data<'webhooks.EndpointCreated.v1'>,
-  { revision, position }: Origin,
+const COLUMNS = `webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at, updated_at, deleted_at, secret,
+                 previous_secret, secret_rotation_until, last_revision, last_position`;
+
+/** Adds an endpoint, with its subscription, unless it is there. */
+const insert = async (
   db: pg.ClientBase,
+  row: { readonly webhook_id: string; readonly enabled: boolean },
+  { revision, position }: Origin,
 ): Promise<void> => {
-  const { webhook_id, partner_id, name, url, events, tracker_id, secret, created_at } = data;
   const { rowCount } = await db.query(
-    `insert into webhook_endpoint (webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at, updated_at,
-                                   secret, last_revision, last_position)
-     values ($1, $2, $3, $4, $5, $6, true, $7, $7, $8, $9, $10)
+    `insert into webhook_endpoint (${COLUMNS})
+     select ${COLUMNS} from json_populate_record(null::webhook_endpoint, $1)
      on conflict (webhook_id) do nothing`,
-    [webhook_id, partner_id, name, url, events, tracker_id, created_at, secret, revision, String(position)],
+    [JSON.stringify({ ...row, last_revision: revision, last_position: String(position) })],
   );
-  if (rowCount === 1) await subscribe(db, webhook_id, position);
+  if (rowCount === 1 && row.enabled) await subscribe(db, row.webhook_id, position);
 };
 
 const updated = async (
@@ -124,45 +128,20 @@ const deleted = async (
 /** Restores endpoints whose earlier events may have been truncated. */
 const snapshotted = async (
   { endpoints }: Data<'webhooks.EndpointsSnapshotted.v1'>,
-  { stream, revision, position, metadata }: Origin,
+  origin: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
-  const partner_id = stream.slice(WEBHOOKS_PREFIX.length);
-  for (const endpoint of endpoints) {
-    const { webhook_id, name, url, events, tracker_id, enabled, created_at, updated_at, deleted_at } =
-      endpoint;
-    const isDeleted = deleted_at !== null;
-    const { rowCount } = await db.query(
-      `insert into webhook_endpoint (webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at,
-                                     updated_at, deleted_at, secret, previous_secret, secret_rotation_until,
-                                     last_revision, last_position)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-       on conflict (webhook_id) do nothing`,
-      [
-        ...[
-          webhook_id,
-          partner_id,
-          name,
-          url,
-          events,
-          tracker_id,
-          enabled,
-          created_at,
-          updated_at,
-          deleted_at,
-        ],
-        ...(isDeleted
-          ? [null, null, null]
-          : [endpoint.secret, endpoint.previous, endpoint.secret_rotation_until]),
-        ...[revision, String(position)],
-      ],
-    );
-    if (rowCount === 1 && enabled) await subscribe(db, webhook_id, position);
+  const partner_id = origin.stream.slice(WEBHOOKS_PREFIX.length);
+  for (const { previous: previous_secret, ...endpoint } of endpoints) {
+    const withoutSecrets = { secret: null, previous_secret: null, secret_rotation_until: null };
+    const isDeleted = endpoint.deleted_at !== null;
+    const row = { ...endpoint, partner_id, previous_secret, ...(isDeleted ? withoutSecrets : {}) };
+    await insert(db, row, origin);
   }
   await forgetDeleted(db, {
     partner_id,
     except: endpoints.map(({ webhook_id }) => webhook_id),
-    before: new Date(Date.parse(metadata.at) - WEBHOOK_HISTORY_MS),
+    before: new Date(Date.parse(origin.metadata.at) - WEBHOOK_HISTORY_MS),
   });
 };
 
@@ -203,10 +182,4 @@ const unsubscribe = (
 
 /** Deletes subscriptions that ended before a position of the log, which all consumers have passed: none asks about them. */
 export const forgetSubscriptionsBefore = (db: pg.Pool, position: bigint): Promise<void> =>
-  forgetInBatches(
-    db,
-    `delete from read.webhook_subscription where ctid = any (array(
-       select ctid from read.webhook_subscription where to_position < $1::bigint
-       order by to_position limit $2))`,
-    String(position),
-  );
+  forgetBefore(db, ['webhook_subscription', 'to_position'], String(position), 'bigint');
