@@ -1,13 +1,13 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { uuidParam } from '../../http/contract/parameters.ts';
+import { MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
 import { type OpsHandler, sendJson } from '../../platform/telemetry/ops-server.ts';
 import { type Reads, readUpToDate } from '../../queries/reads.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import {
-  DOMAIN_ROUTE,
   domainAnswer,
   domainFields,
   getDomainOperation,
@@ -77,24 +77,13 @@ interface DomainReadDeps extends Reads {
 }
 
 /** GET of one tracker's domains, and of one of them. */
-export const domainReadRoutes = (deps: DomainReadDeps): PartnerRoute[] => [
-  {
-    ...DOMAIN_ROUTE,
-    method: 'GET',
-    path: '/v1/trackers/:tracker_id/domains',
-    body: 'none',
-    operation: listDomainsOperation,
-    handle: (request) => list(deps, request),
-  },
-  {
-    ...DOMAIN_ROUTE,
-    method: 'GET',
-    path: '/v1/trackers/:tracker_id/domains/:domain_id',
-    body: 'none',
-    operation: getDomainOperation,
-    handle: (request) => get(deps, request),
-  },
-];
+export const domainReadRoutes = (deps: DomainReadDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, { bodyLimit: MANAGEMENT_BODY_LIMIT });
+  return [
+    route('GET', '/v1/trackers/:tracker_id/domains', 'none', listDomainsOperation, list),
+    route('GET', '/v1/trackers/:tracker_id/domains/:domain_id', 'none', getDomainOperation, get),
+  ];
+};
 
 const list = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Reply> => {
   const tracker = await trackerOf(deps, request);

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { MANAGEMENT_BODY_LIMIT } from '../../http/contract/parameters.ts';
 import { bodyCodes, keyedCodes } from '../../http/contract/responses.ts';
-import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import type { PartnerRequest, Reply } from '../../http/contract/route.ts';
 import { requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import { deletedResponse, jsonBody, operationsOf, REQUEST, storableJson } from '../operation.ts';
 import { snippetOf } from '../trackers/schemas.ts';
@@ -136,12 +135,6 @@ export const deleteDomainOperation = operation('deleteDomain', {
   responses: { '200': deletedResponse('CustomDomainDeleted', ID) },
   codes: [...trackerCodes, 'domain_not_found', ...bodyCodes, ...keyedCodes],
 });
-
-/** What all routes under /v1/trackers/{tracker_id}/domains share. */
-export const DOMAIN_ROUTE = {
-  access: 'partner',
-  bodyLimit: MANAGEMENT_BODY_LIMIT,
-} as const satisfies Partial<PartnerRoute>;
 
 /** A domain, from the stream that it stands on or from the read model. */
 export interface ShownDomain

@@ -159,12 +159,6 @@ const receiptAnswer = (request: PartnerRequest, reveal: Reveal, custom: CustomPa
       };
 };
 
-/** What a successful call about a reveal counts as in its tracker's usage. */
-const trackerCallOf = ({ completed }: Reveal): { completed: boolean; company: boolean } => ({
-  completed: completed !== null,
-  company: completed?.result.company_found === true,
-});
-
 export interface ReceiptDeps {
   /** Returns the labels of a session of the partner's. */
   readonly customOf: (partnerId: string, sessionId: string) => Promise<CustomParameters>;
@@ -184,7 +178,8 @@ export const countedReceipt = async (
 ): Promise<Reply> => {
   const { partner_id } = request.caller;
   const custom = await customOf(partner_id, reveal.session_id);
-  await countCall(request, reveal.tracker_id, trackerCallOf(reveal));
+  const company = reveal.completed?.result.company_found === true;
+  await countCall(request, reveal.tracker_id, { completed: reveal.completed !== null, company });
   return receiptAnswer(request, reveal, custom);
 };
 

@@ -1,5 +1,6 @@
 import type { DatabasePool } from 'slonik';
 import { asUuid, uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { DayKeys } from '../../platform/crypto/keyring.ts';
@@ -21,23 +22,14 @@ interface SessionRouteDeps extends Reads {
 const MAX_SESSIONS = 100;
 const DEFAULT_SESSIONS = 50;
 
-const common = { method: 'GET', access: 'partner', body: 'none', bodyLimit: 0 } as const;
-
 /** GET /v1/sessions and GET /v1/sessions/{session_id}. */
-export const sessionRoutes = (deps: SessionRouteDeps): PartnerRoute[] => [
-  {
-    ...common,
-    path: '/v1/sessions',
-    operation: listSessionsOperation,
-    handle: (request) => feed(deps, request),
-  },
-  {
-    ...common,
-    path: '/v1/sessions/:session_id',
-    operation: previewSessionOperation,
-    handle: (request) => preview(deps, request),
-  },
-];
+export const sessionRoutes = (deps: SessionRouteDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, { bodyLimit: 0 });
+  return [
+    route('GET', '/v1/sessions', 'none', listSessionsOperation, feed),
+    route('GET', '/v1/sessions/:session_id', 'none', previewSessionOperation, preview),
+  ];
+};
 
 /** Oldest first by creation, so that polling with the last cursor misses nothing and repeats nothing. */
 const feed = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Reply> => {

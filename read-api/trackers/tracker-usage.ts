@@ -1,6 +1,7 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { iso } from '../../platform/clock/clock.ts';
@@ -21,15 +22,10 @@ const ACCOUNTING =
 const startRow = z.object({ created_at: z.string() });
 
 /** GET /v1/trackers/{tracker_id}/usage: what happened on one tracker, deleted or not. */
-export const trackerUsageRoute = (deps: Reads): PartnerRoute => ({
-  method: 'GET',
-  path: '/v1/trackers/:tracker_id/usage',
-  access: 'partner',
-  body: 'none',
-  bodyLimit: 0,
-  operation: trackerUsageOperation,
-  handle: (request) => read(deps, request),
-});
+export const trackerUsageRoute = (deps: Reads): PartnerRoute => {
+  const route = partnerRoutes(deps, { bodyLimit: 0 });
+  return route('GET', '/v1/trackers/:tracker_id/usage', 'none', trackerUsageOperation, read);
+};
 
 const read = async ({ db, caughtUp }: Reads, request: PartnerRequest): Promise<Reply> => {
   const trackerId = uuidParam(request, 'tracker_id');

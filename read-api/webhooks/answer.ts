@@ -9,7 +9,6 @@ export type { FoundDelivery };
 
 /** What all routes under /v1/webhooks share (contract, Requests and Webhooks). */
 export const WEBHOOK_ROUTE = {
-  access: 'partner',
   bodyLimit: MANAGEMENT_BODY_LIMIT,
   budget: 'webhooks',
   unavailable: 'webhooks_unavailable',

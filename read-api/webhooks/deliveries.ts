@@ -1,4 +1,5 @@
 import { uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { Reads } from '../../queries/reads.ts';
@@ -18,24 +19,13 @@ export interface DeliveryReadDeps extends Reads {
 const PAGE = 50;
 
 /** GET /v1/webhooks/{webhook_id}/deliveries and GET …/deliveries/{delivery_id}. */
-export const deliveryReadRoutes = (deps: DeliveryReadDeps): PartnerRoute[] => [
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'GET',
-    path: '/v1/webhooks/:webhook_id/deliveries',
-    body: 'none',
-    operation: listDeliveriesOperation,
-    handle: (request) => history(deps, request),
-  },
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'GET',
-    path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id',
-    body: 'none',
-    operation: getDeliveryOperation,
-    handle: (request) => one(deps, request),
-  },
-];
+export const deliveryReadRoutes = (deps: DeliveryReadDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, WEBHOOK_ROUTE);
+  return [
+    route('GET', '/v1/webhooks/:webhook_id/deliveries', 'none', listDeliveriesOperation, history),
+    route('GET', '/v1/webhooks/:webhook_id/deliveries/:delivery_id', 'none', getDeliveryOperation, one),
+  ];
+};
 
 /** Newest first by their place in the log, so that what comes meanwhile moves nothing. */
 const history = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> => {

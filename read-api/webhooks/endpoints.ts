@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { aheadAfter, MINUTE } from '../../domain/kernel/time.ts';
 import { subscribableSchema, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { columnsOf, type Reads, readUpToDate } from '../../queries/reads.ts';
@@ -92,24 +93,13 @@ interface WebhookReadDeps extends Reads {
 }
 
 /** GET /v1/webhooks and GET /v1/webhooks/{webhook_id}. */
-export const webhookReadRoutes = (deps: WebhookReadDeps): PartnerRoute[] => [
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'GET',
-    path: '/v1/webhooks',
-    body: 'none',
-    operation: listWebhooksOperation,
-    handle: (request) => list(deps, request),
-  },
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'GET',
-    path: '/v1/webhooks/:webhook_id',
-    body: 'none',
-    operation: getWebhookOperation,
-    handle: (request) => get(deps, request),
-  },
-];
+export const webhookReadRoutes = (deps: WebhookReadDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, WEBHOOK_ROUTE);
+  return [
+    route('GET', '/v1/webhooks', 'none', listWebhooksOperation, list),
+    route('GET', '/v1/webhooks/:webhook_id', 'none', getWebhookOperation, get),
+  ];
+};
 
 const list = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
