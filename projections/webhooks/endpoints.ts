@@ -37,20 +37,10 @@ const applyOne = async ({ type, data }: EndpointEvent, origin: Origin, db: pg.Cl
     case 'webhooks.EndpointUpdated.v1':
       return updated(data, origin, db);
     case 'webhooks.SecretRotated.v1':
-      await set(
-        'previous_secret = secret, secret = $4, secret_rotation_until = $5, updated_at = $6',
-        [data.secret, data.rotation_until, data.rotated_at],
-        { ...origin, webhook_id: data.webhook_id },
-        db,
-      );
+      await set(db, origin, data.webhook_id, ROTATED, [data.secret, data.rotation_until, data.rotated_at]);
       return;
     case 'webhooks.SecretsResealed.v1':
-      await set(
-        'secret = $4, previous_secret = $5',
-        [data.secret, data.previous],
-        { ...origin, webhook_id: data.webhook_id },
-        db,
-      );
+      await set(db, origin, data.webhook_id, RESEALED, [data.secret, data.previous]);
       return;
     case 'webhooks.EndpointDeleted.v1':
       return deleted(data, origin, db);
@@ -61,12 +51,19 @@ const applyOne = async ({ type, data }: EndpointEvent, origin: Origin, db: pg.Cl
   }
 };
 
+const UPDATED = 'name = $4, events = $5, enabled = $6, updated_at = $7';
+const ROTATED = 'previous_secret = secret, secret = $4, secret_rotation_until = $5, updated_at = $6';
+const RESEALED = 'secret = $4, previous_secret = $5';
+const DELETED =
+  'enabled = false, deleted_at = $4, secret = null, previous_secret = null, secret_rotation_until = null';
+
 /** Updates the endpoint's row (parameters from $4), unless it already has this event. @returns whether it was updated */
 const set = async (
+  db: pg.ClientBase,
+  { revision, position }: Origin,
+  webhook_id: string,
   assignments: string,
   values: readonly unknown[],
-  { webhook_id, revision, position }: Origin & { readonly webhook_id: string },
-  db: pg.ClientBase,
 ): Promise<boolean> => {
   const { rowCount } = await db.query(
     `update webhook_endpoint set ${assignments}, last_revision = $2, last_position = $3
@@ -99,29 +96,18 @@ const updated = async (
   origin: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
-  const isNew = await set(
-    'name = $4, events = $5, enabled = $6, updated_at = $7',
-    [name, events, enabled, updated_at],
-    { ...origin, webhook_id },
-    db,
-  );
+  const isNew = await set(db, origin, webhook_id, UPDATED, [name, events, enabled, updated_at]);
   if (!isNew) return;
   await unsubscribe(db, webhook_id, origin.position, enabled ? events : null);
   if (enabled) await subscribe(db, webhook_id, origin.position);
 };
 
-/** Deletes the signing secrets too. */
 const deleted = async (
   { webhook_id, deleted_at }: Data<'webhooks.EndpointDeleted.v1'>,
   origin: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
-  const isNew = await set(
-    `enabled = false, deleted_at = $4, secret = null, previous_secret = null, secret_rotation_until = null`,
-    [deleted_at],
-    { ...origin, webhook_id },
-    db,
-  );
+  const isNew = await set(db, origin, webhook_id, DELETED, [deleted_at]);
   if (isNew) await unsubscribe(db, webhook_id, origin.position, null);
 };
 
@@ -138,24 +124,15 @@ const snapshotted = async (
     const row = { ...endpoint, partner_id, previous_secret, ...(isDeleted ? withoutSecrets : {}) };
     await insert(db, row, origin);
   }
-  await forgetDeleted(db, {
-    partner_id,
-    except: endpoints.map(({ webhook_id }) => webhook_id),
-    before: new Date(Date.parse(origin.metadata.at) - WEBHOOK_HISTORY_MS),
-  });
-};
-
-const forgetDeleted = (
-  db: pg.ClientBase,
-  { partner_id, except, before }: { partner_id: string; except: readonly string[]; before: Date },
-) =>
-  db.query(
+  const forgottenBefore = new Date(Date.parse(origin.metadata.at) - WEBHOOK_HISTORY_MS);
+  await db.query(
     `with gone as (
        delete from webhook_endpoint where partner_id = $1 and webhook_id <> all ($2) and deleted_at <= $3
        returning webhook_id)
      delete from webhook_subscription s using gone where s.webhook_id = gone.webhook_id`,
-    [partner_id, except, before],
+    [partner_id, endpoints.map(({ webhook_id }) => webhook_id), forgottenBefore],
   );
+};
 
 /** Opens a subscription with the endpoint's current events, unless one is open. */
 const subscribe = (db: pg.ClientBase, webhookId: string, position: bigint) =>
