@@ -212,6 +212,6 @@ export const getLookupOperation = operation('readLookup', {
     'Never starts enrichment or a refresh. 404 `not_requested` means that nothing is saved or submitted, not ' +
     'that there is no company. While polling, wait at least `Retry-After` seconds.',
   requestParams: { query: z.object({ ip: lookupIp }) },
-  responses: { ...answers },
+  responses: answers,
   codes: [...sharedCodes, 'not_requested'],
 });

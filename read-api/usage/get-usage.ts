@@ -165,10 +165,7 @@ const readReveals = async (
 };
 
 const summed = (hourly: UsageBody['hourly']): Pick<UsageBody, 'totals' | 'outcomes'> => {
-  const outcomes = Object.fromEntries(outcomeSchema.options.map((name) => [name, 0])) as Record<
-    string,
-    number
-  >;
+  const outcomes: Record<string, number> = Object.fromEntries(outcomeSchema.options.map((name) => [name, 0]));
   let requests = 0;
   let cache_hits = 0;
   let duration = 0;
