@@ -9,7 +9,9 @@ const isIn =
 /**
  * Files that mostly wait or take long, in this order: at the end of a run they would occupy one worker alone.
  */
-const FIRST = [isIn('/test/e2e/'), isIn('/test/fuzz/'), isIn('/test/contract/'), isIn('/test/pixel/')];
+const FIRST = ['e2e', 'fuzz', 'upgrade', 'bin', 'contract', 'pixel', 'platform', 'lookup'].map((name) =>
+  isIn(`/test/${name}/`),
+);
 const rank = (file: TestSpecification): number => {
   const found = FIRST.findIndex((isOne) => isOne(file));
   return found === -1 ? FIRST.length : found;

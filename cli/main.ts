@@ -15,14 +15,21 @@ import { addUserCommands } from './user.ts';
 const REFUSED = 1;
 const WRONG_USAGE = 2;
 
-/** Runs the command `doorplate`. Exit codes: 0, 1 (refused or failed), 2 (wrong usage or configuration). */
+/** Runs the command `doorplate` and ends the process if it failed. */
 export const main = async (argv: readonly string[]): Promise<void> => {
+  const code = await run(argv);
+  if (code !== 0) process.exit(code);
+};
+
+/** Runs a command. @returns its exit code: 0, 1 (refused or failed), 2 (wrong usage or configuration) */
+export const run = async (argv: readonly string[]): Promise<number> => {
   const program = commandLine();
   for (const command of allCommands(program)) command.exitOverride();
   try {
     await program.parseAsync(argv);
+    return 0;
   } catch (error) {
-    process.exit(report(error));
+    return report(error);
   }
 };
 

@@ -6,7 +6,7 @@ import { billingStream } from '../../domain/billing/events.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { doorplate, type Environment, MASTER_KEY } from '../support/doorplate.ts';
+import { doorplateHere, type Environment, MASTER_KEY } from '../support/doorplate.ts';
 import { reap } from '../support/reaped.ts';
 import { complete, completedReveal } from '../support/reveals.ts';
 import { verify } from '../support/verifier.ts';
@@ -20,7 +20,7 @@ beforeAll(async () => {
   folder = makeDataFolder();
   reap({ folder });
   env = { DATABASE_URL: database.url, DATA_DIR: folder, MASTER_KEY };
-  partner = JSON.parse((await doorplate(['partner', 'create', 'acme', '--json'], env)).stdout).partner_id;
+  partner = JSON.parse((await doorplateHere(['partner', 'create', 'acme', '--json'], env)).stdout).partner_id;
   const store = createPostgresEventStore({ url: database.url, now: Date.now });
   for (const hasData of [true, false, true]) {
     const completed_at = '2026-03-01T12:00:00.000Z';
@@ -34,7 +34,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const audit = (...args: string[]) => doorplate(['audit', 'billing', ...args], env);
+const audit = (...args: string[]) => doorplateHere(['audit', 'billing', ...args], env);
 
 describe('doorplate audit billing', () => {
   it('bills completed reveals without a running server and finds no difference', async () => {

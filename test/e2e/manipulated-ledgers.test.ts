@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { copyDatabase, type TestDatabase, testDatabase } from '../support/database.ts';
-import { doorplate, type Environment, MASTER_KEY } from '../support/doorplate.ts';
+import { doorplateHere, type Environment, MASTER_KEY } from '../support/doorplate.ts';
 import { type Manipulation, manipulations } from '../support/manipulations.ts';
 import { reap } from '../support/reaped.ts';
 import { complete, completedReveal } from '../support/reveals.ts';
@@ -23,14 +23,14 @@ beforeAll(async () => {
   folder = makeDataFolder();
   reap({ folder });
   const env = envOf(original);
-  partner = JSON.parse((await doorplate(['partner', 'create', 'acme', '--json'], env)).stdout).partner_id;
+  partner = JSON.parse((await doorplateHere(['partner', 'create', 'acme', '--json'], env)).stdout).partner_id;
   const store = createPostgresEventStore({ url: original.url, now: Date.now });
   const completed_at = new Date(Date.now() - 3_600_000).toISOString();
   for (const hasData of [true, false, true, true, true, true]) {
     await complete(store, completedReveal({ partner_id: partner, completed_at }, hasData));
   }
   await store.close();
-  const anchored = await doorplate(['audit', 'anchor'], env);
+  const anchored = await doorplateHere(['audit', 'anchor'], env);
   expect(anchored.code, anchored.stderr).toBe(0);
   anchorFile = join(folder, 'anchors.jsonl');
   await writeFile(anchorFile, anchored.stdout);
@@ -47,7 +47,10 @@ const auditOf = async (manipulate: Manipulation | null, ...args: string[]) => {
   await client.connect();
   await manipulate?.(client, partner);
   await client.end();
-  const ended = await doorplate(['audit', 'billing', '--partner', 'acme', '--json', ...args], envOf(copy));
+  const ended = await doorplateHere(
+    ['audit', 'billing', '--partner', 'acme', '--json', ...args],
+    envOf(copy),
+  );
   await copy.drop();
   const { differences } = JSON.parse(ended.stdout) as { differences: { kind: string }[] };
   return { code: ended.code, kinds: new Set(differences.map(({ kind }) => kind)) };
@@ -77,7 +80,7 @@ describe('doorplate audit billing', () => {
   });
 
   it('prints entries and anchors that the independent verifier confirms', async () => {
-    const { stdout } = await doorplate(
+    const { stdout } = await doorplateHere(
       ['audit', 'billing', '--partner', 'acme', '--entries'],
       envOf(original),
     );
@@ -94,7 +97,7 @@ describe('doorplate audit billing', () => {
 
   it('refuses a changed anchor by its signature', async () => {
     const [line = ''] = (
-      await doorplate(['audit', 'anchor', '--partner', 'acme'], envOf(original))
+      await doorplateHere(['audit', 'anchor', '--partner', 'acme'], envOf(original))
     ).stdout.split('\n');
     const changed = join(folder, 'changed.jsonl');
     await writeFile(changed, `${JSON.stringify({ ...JSON.parse(line), entries: 3 })}\n`);

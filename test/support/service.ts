@@ -8,7 +8,7 @@ import { createLogger } from '../../platform/telemetry/log.ts';
 import { type Called, type CallOptions, call } from './call.ts';
 import { makeDataFolder, postmasterOf, removeDataFolder } from './data-folder.ts';
 import {
-  doorplate,
+  doorplateHere,
   type Ended,
   type Environment,
   MASTER_KEY,
@@ -38,6 +38,7 @@ export interface Service {
   stdout(): string;
   stderr(): string;
   call(method: string, path: string, options?: CallOptions): Promise<Called>;
+  /** Runs a command beside it. */
   cli(...args: string[]): Promise<Ended>;
   demoKey(): string;
   /** Creates a key of a new partner, past the command. */
@@ -77,7 +78,7 @@ export const startService = async (options: ServiceOptions = {}): Promise<Servic
   const ready = async (): Promise<void> => {
     await eventually('the service is ready', isReady, Boolean, READY_MS);
   };
-  const cli = (...args: string[]): Promise<Ended> => doorplate(args, env);
+  const cli = (...args: string[]): Promise<Ended> => doorplateHere(args, env);
 
   const service: Service = {
     url,

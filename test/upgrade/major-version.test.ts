@@ -7,7 +7,7 @@ import { manualClock, startApi } from '../support/api.ts';
 import { KEPT } from '../support/backup.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { emptyDatabase } from '../support/database.ts';
-import { doorplate, MASTER_KEY } from '../support/doorplate.ts';
+import { doorplateHere, MASTER_KEY } from '../support/doorplate.ts';
 import { answersOf, type Surroundings, settled, startSurroundings } from '../support/everything.ts';
 import { reap } from '../support/reaped.ts';
 import { comparable, RECORDED_AT, readDumpAnswers, writeRecordedDump } from './recorded.ts';
@@ -50,14 +50,14 @@ afterAll(async () => {
 
 describe('the embedded PostgreSQL after a major version', () => {
   it('refuses the data folder of 17 and names the steps', async () => {
-    const { code, stderr } = await doorplate(['store', 'load', dump], { DATA_DIR: dataDir });
+    const { code, stderr } = await doorplateHere(['store', 'load', dump], { DATA_DIR: dataDir });
     expect(code).toBe(1);
     expect(stderr).toContain("PostgreSQL 17's and this is 18: see docs/operations.md, Upgrading");
   });
 
   it('gives the same answers from a dump made under 17', { timeout: 60_000 }, async () => {
     renameSync(join(dataDir, 'postgres'), join(dataDir, 'postgres-17'));
-    const { code, stdout, stderr } = await doorplate(['store', 'load', dump, '--json'], {
+    const { code, stdout, stderr } = await doorplateHere(['store', 'load', dump, '--json'], {
       DATA_DIR: dataDir,
     });
     expect(code, stderr).toBe(0);
@@ -77,7 +77,8 @@ describe('the embedded PostgreSQL after a major version', () => {
 });
 
 describe('doorplate store load', () => {
-  const load = (url: string, folder = dump) => doorplate(['store', 'load', folder], { DATABASE_URL: url });
+  const load = (url: string, folder = dump) =>
+    doorplateHere(['store', 'load', folder], { DATABASE_URL: url });
 
   it('refuses a database that holds events', async () => {
     const used = await emptyDatabase();
@@ -110,13 +111,13 @@ describe('doorplate store load', () => {
 describe('doorplate store dump', () => {
   it('refuses a folder that exists', async () => {
     expect(existsSync(dump)).toBe(true);
-    const { code, stderr } = await doorplate(['store', 'dump', dump], { DATA_DIR: dataDir, MASTER_KEY });
+    const { code, stderr } = await doorplateHere(['store', 'dump', dump], { DATA_DIR: dataDir, MASTER_KEY });
     expect([code, stderr]).toEqual([1, expect.stringContaining('cannot be made')]);
   });
 
   it('refuses a database without tables', async () => {
     const database = await emptyDatabase();
-    const { code, stderr } = await doorplate(['store', 'dump', join(dataDir, 'none')], {
+    const { code, stderr } = await doorplateHere(['store', 'dump', join(dataDir, 'none')], {
       DATABASE_URL: database.url,
     });
     expect([code, stderr]).toEqual([1, expect.stringContaining('has no tables')]);
