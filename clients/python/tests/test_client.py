@@ -2,6 +2,7 @@ import json
 import threading
 import unittest
 import unittest.mock
+from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -169,6 +170,12 @@ class ClientTest(unittest.TestCase):
         with unittest.mock.patch("doorplate_client._transport.MAX_BODY_BYTES", 100_000):
             failed = self.failure(client.health)
         self.assertEqual((failed.kind, failed.outcome, failed.status), ("network", "unknown", None))
+
+    def test_waits_as_any_form_of_date_says(self) -> None:
+        soon = datetime.now(timezone.utc) + timedelta(minutes=5)
+        for value in (soon.strftime("%A, %d-%b-%y %H:%M:%S GMT"), soon.strftime("%a %b %d %H:%M:%S %Y"), " 300 "):
+            client = self.serve((400, {"Retry-After": value}, error("invalid_ip")))
+            self.assertAlmostEqual(self.failure(client.health).retry_after or 0, 300, delta=5, msg=value)
 
     def test_odd_headers_and_bodies_are_failures_of_the_call(self) -> None:
         for value in ("\xb2", "Mon, 01 Jan 2026 00:00:00 +999999999999999"):

@@ -6,6 +6,7 @@ import json
 import random
 import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any, Callable, Mapping
@@ -187,11 +188,17 @@ def _query(values: Mapping[str, Any]) -> str:
 
 
 def _seconds(headers: Any) -> int | None:
-    value = headers.get("Retry-After") or ""
+    value = (headers.get("Retry-After") or "").strip()
     if value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     try:
-        sent = parsedate_to_datetime(headers.get("Date") or "")
-        return max(0, round((parsedate_to_datetime(value) - sent).total_seconds()))
+        sent = _date(headers.get("Date") or "")
+        return max(0, round((_date(value) - sent).total_seconds()))
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _date(text: str) -> datetime:
+    """One of the three forms of RFC 9110, 5.6.7; the one without a zone is UTC as well."""
+    date = parsedate_to_datetime(text)
+    return date.replace(tzinfo=timezone.utc) if date.tzinfo is None else date
