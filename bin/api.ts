@@ -22,7 +22,6 @@ import { sessionRoutes, trackerRoutes } from './modules/sessions.ts';
 import { webhookRoutes } from './modules/webhooks.ts';
 import type { Runtime } from './runtime.ts';
 
-/** Returns the documented routes of every context. */
 const apiRoutes = (context: ApiContext): Route[] => [
   ...lookupRoutes(context),
   ...usageRoutes(context),

@@ -11,12 +11,7 @@ import { createVisitorAddress, networkOf } from '../http/server/visitor.ts';
 import { weaknessOf } from '../platform/crypto/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/limits/rate-limit.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
-import {
-  createDashboardLogins,
-  createLogins,
-  type DashboardLogins,
-  type Logins,
-} from '../processors/partners/logins.ts';
+import { createDashboardLogins, createLogins } from '../processors/partners/logins.ts';
 import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
 import {
   findKey,
@@ -33,7 +28,7 @@ import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
 import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
 import type { ApiDeps, Visit } from '../web/dashboard/api.ts';
 import { type AccountDeps, accountPages } from '../web/dashboard/pages/account.ts';
-import { type BillingDeps, billingPages } from '../web/dashboard/pages/billing.ts';
+import { billingPages } from '../web/dashboard/pages/billing.ts';
 import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../web/dashboard/pages/deliveries.ts';
 import { domainPages } from '../web/dashboard/pages/domains.ts';
 import { type DashboardKey, type KeyDeps, keyPages } from '../web/dashboard/pages/keys.ts';
@@ -51,7 +46,6 @@ import type { Runtime } from './runtime.ts';
 
 /** What the dashboard's pages read and change, beside the API's routes. */
 
-/** Makes the context of a command from the dashboard request and its user. */
 const visitContext = ({ request, user }: Visit): CommandContext => ({
   correlationId: request.id,
   causationId: request.id,
@@ -74,7 +68,6 @@ const withUses = async (db: Runtime['db'], keys: readonly KeyRow[]): Promise<Das
   return keys.map((key) => ({ ...key, used_at: uses.get(key.key_id) ?? null }));
 };
 
-/** Reads and changes the keys that the dashboard shows. */
 const dashboardKeys = (
   { store, db, clock }: Runtime,
   ownWrite: (position: Position | null) => Promise<unknown>,
@@ -104,43 +97,35 @@ const dashboardKeys = (
 
 type WaitForHead = () => Promise<boolean>;
 
+/** Makes a read include what was written before it. */
+const upToDate =
+  <Args extends unknown[], T>(waitForHead: WaitForHead, read: (...args: Args) => Promise<T>) =>
+  async (...args: Args): Promise<T> => {
+    await waitForHead();
+    return read(...args);
+  };
+
 const dashboardOverview = ({ db }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
-  requests: async (partnerId, since) => {
-    await waitForHead();
-    return readDays(db, partnerId, since);
-  },
-  reveals: async (partnerId, since) => {
-    await waitForHead();
-    return listDays(db, partnerId, since);
-  },
+  requests: upToDate(waitForHead, (partnerId: string, since: string) => readDays(db, partnerId, since)),
+  reveals: upToDate(waitForHead, (partnerId: string, since: string) => listDays(db, partnerId, since)),
 });
 
 const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionDeps => ({
-  recent: async ({ user, request }, trackerId, before) => {
-    await waitForHead();
-    const query = { partnerId: user.partner_id, trackerId, before, now: request.receivedAt };
-    return recentSessions(runtime, query);
-  },
-  revealsOf: async (partnerId, sessionIds) => {
-    await waitForHead();
-    return listRevealsOf(runtime.db, partnerId, sessionIds);
-  },
-});
-
-/** Provides the units by month and the audits of the ledger. */
-const dashboardBilling = (
-  runtime: Runtime,
-  waitForHead: WaitForHead,
-): BillingDeps & { close(): Promise<void> } => ({
-  ...createRequestedAudits(runtime),
-  months: async (partnerId) => {
-    await waitForHead();
-    return listMonths(runtime.db, partnerId);
-  },
+  recent: upToDate(waitForHead, ({ user, request }: Visit, trackerId, before) =>
+    recentSessions(runtime, {
+      partnerId: user.partner_id,
+      trackerId,
+      before,
+      now: request.receivedAt,
+    }),
+  ),
+  revealsOf: upToDate(waitForHead, (partnerId: string, sessionIds: readonly string[]) =>
+    listRevealsOf(runtime.db, partnerId, sessionIds),
+  ),
 });
 
 /** Retries all failed deliveries as the API's retry does one. */
-const dashboardRetries = (runtime: Runtime, waitForHead: () => Promise<boolean>): DeliveryDeps => {
+const dashboardRetries = (runtime: Runtime, waitForHead: WaitForHead): DeliveryDeps => {
   const { db } = runtime;
   const retrying = retryDeps(runtime);
   return {
@@ -180,15 +165,34 @@ export const buildDashboard = (
   { runtime, limiter, ownWrite, waitForHead }: ApiContext,
   api: ApiDeps,
 ): Dashboard => {
+  const { db, config, digest } = runtime;
   const logins = createLogins(runtime);
-  const visitorAddress = createVisitorAddress(runtime.config.TRUSTED_PROXIES);
-  const parts: LoginParts = {
-    networkOfVisitor: (request) => runtime.digest(networkOf(visitorAddress(request))),
-    dashboardLogins: createDashboardLogins({ ...runtime, limiter, logins }),
+  const visitorAddress = createVisitorAddress(config.TRUSTED_PROXIES);
+  const networkOfVisitor = (request: ApiRequest): string => digest(networkOf(visitorAddress(request)));
+  const { logIn, admitPasswordChange, changePassword } = createDashboardLogins({
+    ...runtime,
+    limiter,
+    logins,
+  });
+  const login: LoginDeps = {
+    logIn: (attempt, request) => logIn({ ...attempt, network: networkOfVisitor(request) }),
+    logOut: logins.end,
   };
-  const login = loginDeps(parts, logins);
+  const account: AccountDeps = {
+    admitForm: async ({ user, request }) => {
+      const name = `password forms of ${user.user_id} ${networkOfVisitor(request)}`;
+      return secondsOf(await limiter.admit(name, FORMS_PER_MINUTE, MINUTE));
+    },
+    tooMany: ({ user }) => admitPasswordChange(user.user_id),
+    changePassword: (visit, current, password) =>
+      changePassword(visit.user.user_id, current, password, visitContext(visit)),
+    weakness: weaknessOf,
+    countLogins: logins.count,
+    endLogins: logins.endAll,
+  };
   const sessions = dashboardSessions(runtime, waitForHead(['sessions', 'reveals']));
-  const billing = dashboardBilling(runtime, waitForHead(['reveal-units']));
+  const audits = createRequestedAudits(runtime);
+  const months = upToDate(waitForHead(['reveal-units']), (partnerId: string) => listMonths(db, partnerId));
   const routes = dashboardRoutes({
     ...api,
     findLogin: logins.find,
@@ -198,7 +202,7 @@ export const buildDashboard = (
     open: loginPages(login),
     pages: [
       logoutAction(login),
-      ...accountPages(accountDeps(parts, logins, limiter)),
+      ...accountPages(account),
       overviewPage(dashboardOverview(runtime, waitForHead(['usage', 'reveal-units']))),
       ...sessionPages(sessions),
       ...revealPages(sessions),
@@ -210,45 +214,15 @@ export const buildDashboard = (
       ...webhookListPages,
       ...webhookPages,
       ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
-      ...domainPages({ list: (partnerId) => listDomainsOfPartner(runtime.db, partnerId) }),
-      ...billingPages(billing),
+      ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
+      ...billingPages({ ...audits, months }),
     ],
   });
-  return { routes, close: billing.close };
+  return { routes, close: audits.close };
 };
-
-interface LoginParts {
-  readonly networkOfVisitor: (request: ApiRequest) => string;
-  readonly dashboardLogins: DashboardLogins;
-}
 
 /** More than a person needs; it limits scripts that use a person's cookie. */
 const FORMS_PER_MINUTE = 60;
 const PAGES_PER_SECOND = 30;
 
 const secondsOf = (verdict: Verdict): number | null => verdict && retrySeconds(verdict);
-
-const loginDeps = (
-  { networkOfVisitor, dashboardLogins: { logIn } }: LoginParts,
-  { end }: Logins,
-): LoginDeps => ({
-  logIn: (attempt, request) => logIn({ ...attempt, network: networkOfVisitor(request) }),
-  logOut: end,
-});
-
-const accountDeps = (
-  { networkOfVisitor, dashboardLogins: { admitPasswordChange, changePassword } }: LoginParts,
-  { count, endAll }: Logins,
-  limiter: ApiContext['limiter'],
-): AccountDeps => ({
-  admitForm: async ({ user, request }) => {
-    const name = `password forms of ${user.user_id} ${networkOfVisitor(request)}`;
-    return secondsOf(await limiter.admit(name, FORMS_PER_MINUTE, MINUTE));
-  },
-  tooMany: ({ user }) => admitPasswordChange(user.user_id),
-  changePassword: (visit, current, password) =>
-    changePassword(visit.user.user_id, current, password, visitContext(visit)),
-  weakness: weaknessOf,
-  countLogins: count,
-  endLogins: endAll,
-});

@@ -29,7 +29,6 @@ const allProcessors: readonly FollowedStreams[] = [
   KEEPING,
 ];
 
-/** All consumers of the log. */
 export const CONSUMERS: Consumers = {
   projections: allProjections.map(({ name }) => name),
   processors: allProcessors.map(({ name }) => name),

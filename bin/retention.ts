@@ -12,7 +12,7 @@ import { snapshotEnrichments } from '../processors/lookup/snapshot-enrichments.t
 import { forgetNames } from '../processors/retire-streams.ts';
 import { expiringReveals } from '../processors/reveals/expiring-reveals.ts';
 import { deleteExpiredStreams, expiringSessions } from '../processors/sessions/expire-sessions.ts';
-import { type ExpireSignalsOptions, expireSignals } from '../processors/signals/expire-signals.ts';
+import { expireSignals } from '../processors/signals/expire-signals.ts';
 import { trackerDaysClosedBefore } from '../processors/usage/close-usage-streams.ts';
 import {
   deleteOldDeliveries,
@@ -36,35 +36,58 @@ const RUN_MS = 45_000;
 type Deps = Pick<Runtime, 'store' | 'pool' | 'clock' | 'log' | 'progress'>;
 type Run = Pick<SweepOptions, 'signal' | 'forMs' | 'onBlocked'>;
 
-type Options = Omit<SweepOptions, 'consumers'>;
+const projectedIn =
+  ({ progress }: Deps) =>
+  (name: string, position: Position | null): Promise<boolean> =>
+    progress.reached([name], position, PROJECTED_MS);
 
-const optionsOf = ({ store, pool, clock, log, progress }: Deps, run: Run): Options => ({
-  store,
-  pool,
-  clock,
-  log,
-  closedBefore: () => trackerDaysClosedBefore({ pool, clock }),
-  projected: (name: string, position: Position | null) => progress.reached([name], position, PROJECTED_MS),
-  ...run,
-});
+/** `closedBefore`: the first day whose counts may lack what is deleted; payloads are in no daily count. */
+const sweepOf = (
+  kind: Expiring,
+  deps: Deps,
+  run: Run,
+  closedBefore: SweepOptions['closedBefore'] = () => trackerDaysClosedBefore(deps),
+): Promise<void> => {
+  const { store, pool, clock, log } = deps;
+  const consumers = followersOf(kind.prefix);
+  return sweep(kind, {
+    store,
+    pool,
+    clock,
+    log,
+    projected: projectedIn(deps),
+    closedBefore,
+    consumers,
+    ...run,
+  });
+};
 
-const sweepOf = (kind: Expiring, options: Options): Promise<void> =>
-  sweep(kind, { ...options, consumers: followersOf(kind.prefix) });
+const sweepSessions = (deps: Deps, run: Run) => sweepOf(expiringSessions, deps, run);
+const sweepReveals = (deps: Deps, run: Run) => sweepOf(expiringReveals, deps, run);
+const sweepPayloads = (deps: Deps, run: Run) =>
+  sweepOf(expiringPayloads, deps, run, async () => utcDay(deps.clock.now()));
+
+const expireDueDeliveries = (deps: Deps, signal: AbortSignal): Promise<void> =>
+  expireDeliveries({
+    ...deps,
+    projected: (position) => projectedIn(deps)(deliveries.name, position),
+    signal,
+  });
 
 /** Lists the jobs that delete expired sessions and receipts, the keys of their days, and later their expiry events. */
 export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortSignal): Job[] => {
-  const options = optionsOf(runtime, { signal, forMs: RUN_MS, onBlocked: metrics.expiryBlocked });
+  const run = { signal, forMs: RUN_MS, onBlocked: metrics.expiryBlocked };
   for (const { name } of [expiringSessions, expiringReveals, expiringPayloads])
     metrics.expiryBlocked(name, 0, 0);
   // Another process reports these metrics from then on.
   signal.addEventListener('abort', metrics.expiryNotMine);
   return [
-    ['10 * * * * *', () => sweepOf(expiringSessions, options)],
-    ['40 * * * * *', () => sweepOf(expiringReveals, options)],
-    ['20 * * * * *', () => sweepOf(expiringPayloads, { ...options, closedBefore: noDay(runtime) })],
-    ['30 * * * * *', () => expireDeliveries({ ...runtime, ...deliveriesAt(runtime), signal })],
-    ['5 * * * * *', () => snapshotOldEnrichments(runtime, options)],
-    ['0 * * * * *', () => forgetOldSignals(runtime, options)],
+    ['10 * * * * *', () => sweepSessions(runtime, run)],
+    ['40 * * * * *', () => sweepReveals(runtime, run)],
+    ['20 * * * * *', () => sweepPayloads(runtime, run)],
+    ['30 * * * * *', () => expireDueDeliveries(runtime, signal)],
+    ['5 * * * * *', () => snapshotOldEnrichments(runtime, run)],
+    ['0 * * * * *', () => forgetOldSignals(runtime, run)],
     ['50 * * * * *', () => runtime.dayKeys.destroyExpired()],
     ['43 3 * * *', () => forgetWhatExpired(runtime)],
     ['53 3 * * *', () => forgetOldDeliveries(runtime)],
@@ -74,77 +97,51 @@ export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortS
 };
 
 /** Deletes expiry events past their retention. */
-export const forgetWhatExpired = ({ store, pool, clock }: Deps): Promise<void> =>
-  deleteExpiredStreams({ store, pool, clock, consumers: followersOf(EXPIRED_PREFIX) }, async (before) => {
-    await forgetExpiredSessionsBefore(pool, before);
-    await forgetExpiredRevealsBefore(pool, before);
+export const forgetWhatExpired = (deps: Deps): Promise<void> =>
+  deleteExpiredStreams({ ...deps, consumers: followersOf(EXPIRED_PREFIX) }, async (before) => {
+    await forgetExpiredSessionsBefore(deps.pool, before);
+    await forgetExpiredRevealsBefore(deps.pool, before);
   });
 
-/** Payloads are in no daily count, so their deletion need not wait for one. */
-const noDay =
-  ({ clock }: Pick<Deps, 'clock'>) =>
-  (): Promise<string> =>
-    Promise.resolve(utcDay(clock.now()));
-
-const deliveriesAt = ({ progress }: Deps) => ({
-  projected: (position: Position | null) => progress.reached([deliveries.name], position, PROJECTED_MS),
-});
-
 /** Deletes delivery metadata past its retention. */
-export const forgetOldDeliveries = ({ store, pool, clock }: Deps): Promise<void> =>
-  deleteOldDeliveries({ store, pool, clock }, followersOf(DELIVERIES_PREFIX), (before) =>
-    forgetDeliveriesBefore(pool, before),
+export const forgetOldDeliveries = (deps: Deps): Promise<void> =>
+  deleteOldDeliveries(deps, followersOf(DELIVERIES_PREFIX), (before) =>
+    forgetDeliveriesBefore(deps.pool, before),
   );
 
-export const snapshotOldEnrichments = (
-  { store, pool, clock, log, digest }: Deps & Pick<Runtime, 'digest'>,
-  run: Run,
-): Promise<void> =>
-  snapshotEnrichments({ store, pool, clock, log, digest, consumers: followersOf(ENRICHMENT_PREFIX), ...run });
+export const snapshotOldEnrichments = (deps: Deps & Pick<Runtime, 'digest'>, run: Run): Promise<void> =>
+  snapshotEnrichments({ ...deps, consumers: followersOf(ENRICHMENT_PREFIX), ...run });
 
 /** Forgets deleted endpoints past their retention, and subscriptions that have ended. */
-export const forgetOldEndpoints = ({ store, pool, clock }: Deps): Promise<void> =>
-  forgetDeletedEndpoints({ store, pool, clock, consumers: followersOf(WEBHOOKS_PREFIX) }, (before) =>
-    forgetSubscriptionsBefore(pool, before),
+export const forgetOldEndpoints = (deps: Deps): Promise<void> =>
+  forgetDeletedEndpoints({ ...deps, consumers: followersOf(WEBHOOKS_PREFIX) }, (before) =>
+    forgetSubscriptionsBefore(deps.pool, before),
   );
 
 /** Forgets results that no partner has asked for in 400 days. */
 export const forgetOldResults = (
-  { store, pool, clock, progress, digest }: Deps & Pick<Runtime, 'digest'>,
+  deps: Deps & Pick<Runtime, 'digest'>,
   signal: AbortSignal,
-): Promise<void> =>
-  forgetResults(
-    {
-      store,
-      pool,
-      clock,
-      digest,
-      consumers: followersOf(ENRICHMENT_PREFIX),
-      projected: (position) => progress.reached([lookups.name], position, PROJECTED_MS),
-      signal,
-    },
-    (stream) => forgetLookupStream(pool, stream),
+): Promise<void> => {
+  const consumers = followersOf(ENRICHMENT_PREFIX);
+  const projected = (position: Position | null) => projectedIn(deps)(lookups.name, position);
+  return forgetResults({ ...deps, consumers, projected, signal }, (stream) =>
+    forgetLookupStream(deps.pool, stream),
   );
+};
 
-const forgetOldSignals = (
-  { store, pool, clock, log }: Deps,
-  run: Pick<ExpireSignalsOptions, 'signal' | 'onBlocked'>,
-): Promise<void> =>
-  expireSignals({ store, pool, clock, log, consumers: followersOf(SIGNALS_PREFIX), ...run }, (day) =>
-    forgetSignalsOf(pool, day),
+const forgetOldSignals = (deps: Deps, run: Run): Promise<void> =>
+  expireSignals({ ...deps, consumers: followersOf(SIGNALS_PREFIX), ...run }, (day) =>
+    forgetSignalsOf(deps.pool, day),
   );
 
 /** Sweeps everything that has expired and may be deleted, without a time limit. */
 export const sweepToEnd = async (deps: Deps): Promise<void> => {
-  const options = optionsOf(deps, {
-    signal: new AbortController().signal,
-    forMs: Number.POSITIVE_INFINITY,
-    onBlocked: () => undefined,
-  });
-  await sweepOf(expiringSessions, options);
-  await sweepOf(expiringReveals, options);
-  await sweepOf(expiringPayloads, { ...options, closedBefore: noDay(deps) });
   const { signal } = new AbortController();
-  await expireDeliveries({ ...deps, ...deliveriesAt(deps), signal });
-  await forgetOldSignals(deps, options);
+  const run = { signal, forMs: Number.POSITIVE_INFINITY, onBlocked: () => undefined };
+  await sweepSessions(deps, run);
+  await sweepReveals(deps, run);
+  await sweepPayloads(deps, run);
+  await expireDueDeliveries(deps, signal);
+  await forgetOldSignals(deps, run);
 };

@@ -250,9 +250,7 @@ export interface ReadModels {
   readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;
 }
 
-/** Time limit of waiting for a caller's own write. */
 const OWN_WRITE_MS = 1_000;
-/** Time limit of a read that must include all earlier writes. */
 const HEAD_MS = 4_000;
 
 /** Waits for the read models. A projection that an event has stopped delays only its own reads. */

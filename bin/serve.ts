@@ -33,8 +33,6 @@ const startTracing = async (config: Config, log: Logger): Promise<() => Promise<
   };
 };
 
-type MeasuredStores = Pick<Runtime, 'pool' | 'store' | 'config'>;
-type Measured = MeasuredStores & Pick<Runtime, 'clock' | 'logStalls'>;
 type MeasuredLeases = Pick<Leases, 'processId' | 'states'>;
 
 /** Prometheus gives up after ten seconds and would then lose all metrics. */
@@ -42,15 +40,11 @@ const MEASURE_MS = 2_000;
 
 /** Adds the metrics of the whole installation, the same in every process. */
 export const watchState = (
-  runtime: Measured,
+  runtime: Pick<Runtime, 'pool' | 'store' | 'config' | 'logStalls'>,
   leases: MeasuredLeases,
   { registry }: Pick<Metrics, 'registry'>,
 ): void => {
-  createStateMetrics(
-    registry,
-    () => measure(runtime, leases),
-    () => performance.now(),
-  );
+  createStateMetrics(registry, () => measure(runtime, leases));
   new Counter({
     name: 'doorplate_log_stalls_total',
     help: 'Reads of the event log that failed and were repeated.',
@@ -63,7 +57,7 @@ export const watchState = (
 };
 
 const measure = async (
-  { pool, store, config }: MeasuredStores,
+  { pool, store, config }: Pick<Runtime, 'pool' | 'store' | 'config'>,
   leases: MeasuredLeases,
 ): Promise<StateOfThings> => {
   const [head, positions, fill] = await Promise.all([

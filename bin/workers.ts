@@ -21,7 +21,6 @@ import {
   type WorkerModule,
 } from './worker-context.ts';
 
-/** Returns the background work of every context. */
 const workerModules = (context: WorkerContext): WorkerModule[] => [
   lookupWork(context),
   revealWork(context),

@@ -2,20 +2,13 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { allProjections } from '../projections/all.ts';
 import { GrantRefused, grantAnalyst, revokeAnalyst } from './analytics/analysts.ts';
-import { exportView, type Format } from './analytics/export-view.ts';
+import { type ExportOptions, exportView } from './analytics/export-view.ts';
 import { UnknownView } from './analytics/views.ts';
 import { instant } from './options.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withRuntime, withSession } from './session.ts';
 
-interface ExportCommand {
-  readonly format: Format;
-  readonly out: string;
-  readonly from?: string;
-  readonly to?: string;
-  readonly limit?: number;
-  readonly json: boolean;
-}
+type ExportCommand = Omit<ExportOptions, 'url' | 'view' | 'signal'> & { readonly json: boolean };
 
 const MAX_WAIT_MS = 30_000;
 

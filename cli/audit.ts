@@ -16,7 +16,6 @@ export const MAX_WAIT_MS = 30_000;
 /** The processors that the command runs if no server does. */
 export const billing = ({ store, clock }: Runtime) => [billCompletedReveals(store, clock)];
 
-/** Adds `doorplate audit anchor`. */
 const addAnchorCommand = (audit: Command): void => {
   audit
     .command('anchor')

@@ -120,10 +120,8 @@ const show = async (runtime: Runtime, stream: string, options: ShowOptions): Pro
   }
 };
 
-const hasEvents = async (store: EventStore, stream: string): Promise<boolean> => {
-  for await (const _ of store.readStream(stream, { limit: 1 })) return true;
-  return false;
-};
+const hasEvents = async (store: EventStore, stream: string): Promise<boolean> =>
+  (await Array.fromAsync(store.readStream(stream, { limit: 1 }))).length > 0;
 
 const tail = async (runtime: Runtime, options: TailOptions): Promise<void> => {
   const { store } = runtime;

@@ -5,7 +5,7 @@ import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import { keyFileIn } from '../platform/crypto/master-key.ts';
 import { RotationImpossible, rotateMaster } from '../processors/rotate-master.ts';
 import { findKey, listKeys } from '../queries/partners/partners.ts';
-import { allowance, given, instant, NO_CAP, wholeFrom } from './options.ts';
+import { allowance, given, instant, type LimitOptions, limitsIn, wholeFrom } from './options.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
@@ -41,14 +41,7 @@ export const addMasterKeyCommands = (program: Command): void => {
 
 const NO_EXPIRY = 'never';
 
-interface LimitOptions {
-  readonly requestsPerSecond?: number;
-  readonly newEnrichmentsPerDay?: number | typeof NO_CAP;
-  readonly pendingEnrichments?: number;
-  readonly companySignals?: boolean;
-  readonly expiresAt?: string;
-  readonly json: boolean;
-}
+type KeyOptions = LimitOptions & { readonly expiresAt?: string };
 
 const expiry = (text: string): string => (text === NO_EXPIRY ? NO_EXPIRY : instant(text));
 
@@ -62,14 +55,10 @@ const withLimits = (command: Command): Command =>
     .option('--expires-at <time>', 'ISO 8601; never: no expiry', expiry)
     .option('--json', 'print JSON', false);
 
-const limitsIn = (options: LimitOptions): Partial<KeyLimits> =>
-  given({
-    requests_per_second: options.requestsPerSecond,
-    new_enrichments_per_day: options.newEnrichmentsPerDay === NO_CAP ? null : options.newEnrichmentsPerDay,
-    pending_enrichments: options.pendingEnrichments,
-    company_signals: options.companySignals,
-    expires_at: options.expiresAt === NO_EXPIRY ? null : options.expiresAt,
-  });
+const keyLimitsIn = (options: KeyOptions): Partial<KeyLimits> => ({
+  ...limitsIn(options),
+  ...given({ expires_at: options.expiresAt === NO_EXPIRY ? null : options.expiresAt }),
+});
 
 const keyOf = async ({ db, store, projected }: Session, keyId: string) => {
   await projected(await store.head());
@@ -78,11 +67,11 @@ const keyOf = async ({ db, store, projected }: Session, keyId: string) => {
   return key;
 };
 
-type CreateOptions = LimitOptions & { readonly partner: string; readonly name: string };
+type CreateOptions = KeyOptions & { readonly partner: string; readonly name: string };
 
 const makeKey = async (session: Session, options: CreateOptions): Promise<void> => {
   const { partner_id } = await partnerOf(session, options.partner);
-  const limits = { ...DEFAULT_LIMITS, ...limitsIn(options) };
+  const limits = { ...DEFAULT_LIMITS, ...keyLimitsIn(options) };
   const wanted = {
     partner_id,
     name: options.name,
@@ -123,10 +112,10 @@ export const addKeyCommands = (program: Command): void => {
     );
 
   withLimits(key.command('update <key_id>').description('change limits of a key')).action(
-    (keyId: string, options: LimitOptions) =>
+    (keyId: string, options: KeyOptions) =>
       withSession(async (session) => {
         const { partner_id } = await keyOf(session, keyId);
-        const limits = limitsIn(options);
+        const limits = keyLimitsIn(options);
         const updated = await updateKey(
           session.store,
           { partner_id, key_id: keyId, limits, by: 'operator' },

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { hasUsualYear } from '../domain/kernel/time.ts';
+import type { Ceilings, KeyLimits } from '../domain/partners/events.ts';
 import { LARGEST_LIMIT } from '../domain/partners/partner.ts';
 
 /** Parses an ISO 8601 date, or a time with its zone. @throws InvalidArgumentError */
@@ -28,6 +29,24 @@ export const wholeFrom =
 /** Parses a whole number or `none`. @throws InvalidArgumentError */
 export const allowance = (text: string): number | typeof NO_CAP =>
   text === NO_CAP ? NO_CAP : wholeFrom(0)(text);
+
+/** Options of limits: of a key, and of what a partner may give its keys. */
+export interface LimitOptions {
+  readonly requestsPerSecond?: number;
+  readonly newEnrichmentsPerDay?: number | typeof NO_CAP;
+  readonly pendingEnrichments?: number;
+  readonly companySignals?: boolean;
+  readonly json: boolean;
+}
+
+/** Returns the given limits by the names that events have. */
+export const limitsIn = (options: LimitOptions) =>
+  given<Pick<KeyLimits, keyof KeyLimits & keyof Ceilings>>({
+    requests_per_second: options.requestsPerSecond,
+    new_enrichments_per_day: options.newEnrichmentsPerDay === NO_CAP ? null : options.newEnrichmentsPerDay,
+    pending_enrichments: options.pendingEnrichments,
+    company_signals: options.companySignals,
+  });
 
 /** Removes undefined options. */
 export const given = <T extends object>(values: { [K in keyof T]: T[K] | undefined }): Partial<T> =>

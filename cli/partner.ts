@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { createPartner, setCeilings } from '../commands/partners/manage-partner.ts';
 import type { Ceilings } from '../domain/partners/events.ts';
 import { findPartner, listPartners } from '../queries/partners/partners.ts';
-import { allowance, given, NO_CAP, wholeFrom } from './options.ts';
+import { allowance, given, type LimitOptions, limitsIn, wholeFrom } from './options.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
@@ -14,15 +14,7 @@ export const partnerOf = async ({ db, store, projected }: Session, idOrName: str
   return partner;
 };
 
-interface CeilingOptions {
-  readonly requestsPerSecond?: number;
-  readonly newEnrichmentsPerDay?: number | typeof NO_CAP;
-  readonly pendingEnrichments?: number;
-  readonly keys?: number;
-  readonly domains?: number;
-  readonly companySignals?: boolean;
-  readonly json: boolean;
-}
+type CeilingOptions = LimitOptions & { readonly keys?: number; readonly domains?: number };
 
 const withCeilings = (command: Command): Command =>
   command
@@ -39,15 +31,10 @@ const withCeilings = (command: Command): Command =>
     .option('--no-company-signals', 'they may not (the default)')
     .option('--json', 'print JSON', false);
 
-const ceilingsIn = (options: CeilingOptions): Partial<Ceilings> =>
-  given({
-    requests_per_second: options.requestsPerSecond,
-    new_enrichments_per_day: options.newEnrichmentsPerDay === NO_CAP ? null : options.newEnrichmentsPerDay,
-    pending_enrichments: options.pendingEnrichments,
-    keys: options.keys,
-    domains: options.domains,
-    company_signals: options.companySignals,
-  });
+const ceilingsIn = (options: CeilingOptions): Partial<Ceilings> => ({
+  ...limitsIn(options),
+  ...given({ keys: options.keys, domains: options.domains }),
+});
 
 /** Adds `doorplate partner create|update|list`. */
 export const addPartnerCommands = (program: Command): void => {

@@ -136,6 +136,16 @@ export interface EventStore {
   close(): Promise<void>;
 }
 
+export interface StoreOptions {
+  readonly url: string;
+  /** Returns milliseconds since the epoch, for expiry. */
+  readonly now: () => number;
+  /** Milliseconds after which an unanswered append counts as an unknown outcome. Default 4,000. */
+  readonly deadlineMs?: number;
+  /** Called for each failed read of the log, with the position that it started after; the read is retried. */
+  readonly onStall?: (error: Error, after: Position | null) => void;
+}
+
 /** The stream is at another revision than expected. `actual` is its last revision; null if it does not exist. */
 export class WrongExpectedRevision extends Error {
   readonly stream: string;
@@ -168,6 +178,38 @@ export const MAX_APPEND_BYTES = 1_048_576;
 /** Returns whether an event is past its `expires_at` and so counts as deleted, even if the store still has it. */
 export const isHidden = ({ metadata }: RecordedEvent, now: number): boolean =>
   metadata?.expires_at !== undefined && Date.parse(metadata.expires_at) <= now;
+
+/**
+ * Reads a stream page by page, as `EventStore.readStream`.
+ * @param pageOf returns at most `size` events from a revision on (null: from where the reading begins); null: the stream was
+ *   deleted for ever
+ * @param maxPage events a page
+ */
+export async function* readInPages(
+  pageOf: (from: Revision | null, size: number) => Promise<readonly RecordedEvent[] | null>,
+  options: ReadOptions,
+  maxPage: number,
+  now: () => number,
+): AsyncGenerator<RecordedEvent> {
+  const step = options.direction === 'backwards' ? -1 : 1;
+  let from = options.from ?? null;
+  let left = options.limit ?? Number.POSITIVE_INFINITY;
+  // The limit may not be reached because of hidden events, of which there may be millions: further pages are full ones.
+  for (let size = Math.min(left, maxPage); left > 0; size = maxPage) {
+    const page = await pageOf(from, size);
+    if (page === null) return options.onExpired?.();
+    const instant = now();
+    for (const event of page) {
+      if (!options.includeExpired && isHidden(event, instant)) continue;
+      left -= 1;
+      yield event;
+      if (left === 0) return;
+    }
+    const last = page.at(-1);
+    if (last === undefined || page.length < size || (step < 0 && last.revision === 0)) return;
+    from = last.revision + step;
+  }
+}
 
 export interface Serialised {
   readonly id: string;

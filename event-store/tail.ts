@@ -175,7 +175,6 @@ export class Tail {
     }
   }
 
-  /** Returns whether a follower at this position can read from memory. */
   covers(position: Position | null): boolean {
     return this.#memory.covers(position);
   }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { DAY, hasUsualYear, utcDay } from '../domain/kernel/time.ts';
-import { parametersOf } from '../http/contract/parameters.ts';
 
 /** Usage range. */
 const LONGEST_DAYS = 31;
@@ -19,7 +18,7 @@ export interface UtcRange {
  * `now` in milliseconds.
  */
 export const utcRange = (query: string, now: number): UtcRange | null => {
-  const entries = [...parametersOf(query)];
+  const entries = [...new URLSearchParams(query)];
   const given = new Map(entries);
   if (given.size !== entries.length) return null;
   for (const name of given.keys()) if (name !== 'from' && name !== 'to') return null;

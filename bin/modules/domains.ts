@@ -97,12 +97,9 @@ export const domainWork = ({ runtime, metrics }: WorkerContext): WorkerModule =>
 });
 
 const startChecks = (runtime: Runtime, metrics: Metrics): RunningWork => {
-  const { config, store, pool, clock, log } = runtime;
+  const { config } = runtime;
   return startDomainChecks({
-    store,
-    pool,
-    clock,
-    log,
+    ...runtime,
     serviceHost: serviceHostOf(serviceUrl(config)),
     newResolver: resolversOf(config),
     tokenOf: tokens(runtime),

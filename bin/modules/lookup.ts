@@ -34,13 +34,12 @@ export const usageRoutes = ({ runtime, waitForHead }: ApiContext): Route[] => [
 ];
 
 export const usageWork = ({ runtime, waitForHead }: WorkerContext): WorkerModule => {
-  const { store, pool, clock } = runtime;
-  const streams = { store, pool, clock };
+  const caughtUp = waitForHead(['tracker-usage']);
   return {
     jobs: () => [
-      ['*/10 * * * *', () => closeUsageStreams(streams)],
-      ['*/10 * * * *', () => closeTrackerDays({ ...streams, caughtUp: waitForHead(['tracker-usage']) })],
-      ['23 3 * * *', () => expireUsageStreams(streams, (before) => forgetUsageBefore(pool, before))],
+      ['*/10 * * * *', () => closeUsageStreams(runtime)],
+      ['*/10 * * * *', () => closeTrackerDays({ ...runtime, caughtUp })],
+      ['23 3 * * *', () => expireUsageStreams(runtime, (before) => forgetUsageBefore(runtime.pool, before))],
     ],
   };
 };
@@ -94,17 +93,17 @@ const ONLY_SAMPLE =
   'companies come from the sample directory alone: ENRICHMENT_DIRECTORY takes a file of yours, ENRICHMENT_PROVIDERS the database or API of a vendor (docs/providers.md)';
 
 export const lookupWork = (context: WorkerContext): WorkerModule => {
-  const { clock, pool, store, digest, intake, log, providers } = context.runtime;
-  const streams = { store, digest, intake };
-  const configured = () => providers.configured();
+  const { runtime } = context;
+  const { clock, pool } = runtime;
+  const configured = () => runtime.providers.configured();
   return {
-    processors: { lookups: [settleEndedWork(streams, clock)] },
+    processors: { lookups: [settleEndedWork(runtime, clock)] },
     jobs: (signal) => [
-      ['*/15 * * * * *', () => resubmitOrphaned({ ...streams, configured, pool, clock, log })],
-      ['37 3 * * *', () => truncateIntakes({ store, pool, clock })],
+      ['*/15 * * * * *', () => resubmitOrphaned({ ...runtime, configured })],
+      ['37 3 * * *', () => truncateIntakes(runtime)],
       ['47 3 * * *', () => forgetReservationsBefore(pool, utcDay(clock.now() - INTAKE_KEPT_DAYS * DAY))],
       ['53 3 * * *', () => forgetProviderDays(pool, clock.now())],
-      ['57 * * * *', () => forgetOldResults(context.runtime, signal)],
+      ['57 * * * *', () => forgetOldResults(runtime, signal)],
     ],
     start: () => startAttempts(context),
   };
@@ -117,16 +116,12 @@ const startAttempts = async ({
   metrics,
   makeChain,
 }: WorkerContext): Promise<RunningWork> => {
-  const { config, clock, pool, store, digest, log } = runtime;
+  const { config, log } = runtime;
   const { chain, notes, close } = await openProviders(runtime, limiter, metrics, makeChain);
   if (config.providers.every((one) => one.kind === 'directory' && one.file === null)) log.info(ONLY_SAMPLE);
   leases.announce(chain.providers.map(({ name }) => name));
   const attempts = startEnrichmentAttempts({
-    store,
-    digest,
-    pool,
-    clock,
-    log,
+    ...runtime,
     chain: chain.providers,
     attemptMs: chain.longestMs,
     retryBaseMs: config.RETRY_BASE_SECONDS * 1_000,

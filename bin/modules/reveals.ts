@@ -28,22 +28,12 @@ import type { Runtime } from '../runtime.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
 import { HEAD_LIMIT_MS } from './sessions.ts';
 
-/** Returns the saved result of an address for a reveal, and records its use. */
 const useSavedResults =
-  ({
-    store,
-    digest,
-    lookupUses,
-    providers,
-  }: Pick<Runtime, 'store' | 'digest' | 'lookupUses' | 'providers'>) =>
+  (runtime: Pick<Runtime, 'store' | 'digest' | 'lookupUses' | 'providers'>) =>
   async (ip: string, partnerId: string, at: number): Promise<RevealResult | null> => {
-    const saved = await savedForReveal(
-      { store, digest, configured: providers.configured },
-      ip,
-      partnerId,
-      at,
-    );
-    if (saved !== null) lookupUses.note(ip);
+    const { configured } = runtime.providers;
+    const saved = await savedForReveal({ ...runtime, configured }, ip, partnerId, at);
+    if (saved !== null) runtime.lookupUses.note(ip);
     return saved;
   };
 
@@ -77,16 +67,21 @@ export const revealRoutes = (context: ApiContext): Route[] => {
 /** Builds the enrichment that pending reveals need, and the completion of those that an endpoint subscribes to. */
 export const revealWork = (context: WorkerContext): WorkerModule => {
   const { runtime, capacity, sessions } = context;
-  const { pool, clock, store, digest } = runtime;
+  const { pool, clock } = runtime;
   const ports = completionPorts(runtime, sessions.find);
-  const completing = completionDeps(context, ports);
+  const completing: CompleteRevealsDeps = {
+    ...runtime,
+    applied: context.applied,
+    complete: async (revealId, context) => {
+      const reveal = await completeReveal(ports, revealId, context);
+      return reveal === null || reveal.completed !== null;
+    },
+  };
   const runCompletions = createCompletionRuns(completing);
   const hasRoom = (partnerId: string) => hasRoomForReveal(pool, partnerId);
-  const intake = { store, digest, capacity, hasRoom };
+  const intake = { ...runtime, capacity, hasRoom };
   const enriching: EnrichRevealsDeps = {
-    pool,
-    clock,
-    digest,
+    ...runtime,
     addressOf: sessions.addressOf,
     request: (ip, partnerId, context) => requestForReveal(intake, ip, partnerId, context),
     onAwaited: async (ip, reveal) => {
@@ -111,18 +106,4 @@ const completionPorts = (runtime: Runtime, findSession: CompletionPorts['findSes
   findSession,
   useSavedResult: useSavedResults(runtime),
   reserveQueue: reserveForReveal(runtime.queue),
-});
-
-const completionDeps = (
-  { runtime: { pool, clock }, applied }: WorkerContext,
-  ports: CompletionPorts,
-): CompleteRevealsDeps => ({
-  pool,
-  clock,
-  applied,
-  complete: async (revealId, context) => {
-    const reveal = await completeReveal(ports, revealId, context);
-    const isGone = reveal === null;
-    return isGone || reveal.completed !== null;
-  },
 });

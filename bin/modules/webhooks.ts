@@ -46,7 +46,6 @@ const PROJECTED_MS = 10_000;
 /** Of a query to a DNS server; an attempt waits three seconds for all of them. */
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
-/** Builds the routes of deliveries and their retry. */
 const deliveryRoutes = ({ runtime, waitForHead, ownWrite }: ApiContext): Route[] => {
   const { db, pool, clock, dayKeys, cursors } = runtime;
   const retrying = retryDeps(runtime);
@@ -63,19 +62,18 @@ const deliveryRoutes = ({ runtime, waitForHead, ownWrite }: ApiContext): Route[]
   ];
 };
 
-export const retryDeps = ({ store, endpoints, pool, dayKeys, clock, queue }: Runtime): RetryDeps => {
-  const bodyOf = createBodies(pool, dayKeys, clock.now);
+export const retryDeps = (runtime: Runtime): RetryDeps => {
+  const bodyOf = createBodies(runtime.pool, runtime.dayKeys, runtime.clock.now);
   return {
-    store,
-    endpoints,
+    ...runtime,
     hasBody: async (eventId) => (await bodyOf(eventId)) !== null,
-    reserveQueue: reserveForDelivery(queue),
+    reserveQueue: reserveForDelivery(runtime.queue),
   };
 };
 
 /** Starts sending due deliveries; any number of processes may do so. */
 export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<RunningWork> => {
-  const { config, store, pool, clock, log, progress, dayKeys, databaseUrl: url } = runtime;
+  const { config, store, pool, clock, progress, dayKeys, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = shortCache((hostname) => findDomainOwner(pool, hostname), { max: 1_000 });
   const sender = createSender({
@@ -95,10 +93,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
   const projected = async (position: Position | null): Promise<boolean> =>
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');
   const worker = startDeliveries({
-    store,
-    pool,
-    clock,
-    log,
+    ...runtime,
     projections: READ_BACK.map(({ name }) => name),
     projected,
     targetsOf: createTargets(runtime),
@@ -135,7 +130,7 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
 /** Builds the routes of webhook endpoints and their deliveries. */
 export const webhookRoutes = (context: ApiContext): Route[] => {
   const { runtime, trackerCommands, waitForHead, ownWrite } = context;
-  const { config, clock, db, store, endpoints, master, dayKeys, queue } = runtime;
+  const { config, clock, db, endpoints, master, queue } = runtime;
   const commands = createEndpointCommands({
     batcher: endpoints,
     limit: config.WEBHOOKS_PER_PARTNER,
@@ -160,7 +155,7 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
       totalsOf,
     }),
     webhookTestRoute({
-      sendTest: createSendTest({ store, endpoints, dayKeys, reserveQueue: reserveForDelivery(queue) }),
+      sendTest: createSendTest({ ...runtime, reserveQueue: reserveForDelivery(queue) }),
       projected: ownWrite([deliveries.name, payloads.name]),
     }),
     ...deliveryRoutes(context),
@@ -168,12 +163,9 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
 };
 
 export const webhookWork = ({ runtime, metrics, applied }: WorkerContext): WorkerModule => {
-  const { store, pool, clock, dayKeys } = runtime;
+  const { pool, clock, dayKeys } = runtime;
   const queueing = queueWebhookEvents({
-    store,
-    pool,
-    clock,
-    dayKeys,
+    ...runtime,
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });

@@ -1,6 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { connect } from './views.ts';
+import { openClient } from '../../platform/postgres/pool.ts';
 
 /** PostgreSQL's own defaults. */
 const ITERATIONS = 4_096;
@@ -172,7 +172,7 @@ const findUser = async (db: pg.Client, user: string, role: string) => {
 };
 
 const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>): Promise<T> => {
-  const db = await connect(url, 'doorplate analytics');
+  const db = await openClient(url, 'doorplate analytics');
   try {
     await db.query("begin; set local idle_in_transaction_session_timeout = '3s'");
     // Concurrent changes of roles would both fail, because roles are rows of shared catalogues.

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import type { SchemaElement } from 'hyparquet';
 import pg from 'pg';
-import { type ColumnType, connect, findView, type View } from './views.ts';
+import { openClient } from '../../platform/postgres/pool.ts';
+import { type ColumnType, findView, type View } from './views.ts';
 
 /** A cell's value; days are text as YYYY-MM-DD. */
 export type Cell = string | number | bigint | boolean | Date | null;
@@ -130,7 +131,7 @@ const FETCHED_AT_ONCE = 5_000;
  */
 export const exportView = async (options: ExportOptions): Promise<Exported> => {
   const { url, format, out, signal } = options;
-  const db = await connect(url, 'doorplate export', CELLS);
+  const db = await openClient(url, 'doorplate export', { types: CELLS });
   const partial = `${out}.${randomUUID()}.partial`;
   try {
     await db.query(`begin isolation level repeatable read read only; set local timezone to 'UTC'`);

@@ -1,24 +1,4 @@
-import pg from 'pg';
-import { OWN_SETTINGS, withSettings } from '../../platform/postgres/pool.ts';
-
-/**
- * Opens a session of the service's user for what concerns analysts. A name without a schema is PostgreSQL's own in it: an analyst may
- * be allowed to put functions into `public`, which would run with the service's rights. `types`: parsers of values.
- */
-export const connect = async (
-  url: string,
-  name: string,
-  types?: pg.CustomTypesConfig,
-): Promise<pg.Client> => {
-  const db = new pg.Client({
-    connectionString: withSettings(url, OWN_SETTINGS),
-    application_name: name,
-    ...(types && { types }),
-  });
-  db.on('error', () => undefined);
-  await db.connect();
-  return db;
-};
+import type pg from 'pg';
 
 /** Type of a column's exported values. */
 export type ColumnType = 'text' | 'integer' | 'bigint' | 'boolean' | 'instant' | 'day';

@@ -1,6 +1,6 @@
 import { type AppendResult, type EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
 import { endsWithin, pause, within } from '../../platform/clock/waiting.ts';
-import { createSemaphore, type Semaphore } from '../../platform/limits/semaphore.ts';
+import { createSemaphore } from '../../platform/limits/semaphore.ts';
 import {
   type Appended,
   type EventStore,
@@ -14,12 +14,6 @@ import {
   WrongExpectedRevision,
 } from '../port.ts';
 import { writeError } from './client.ts';
-
-export interface Appender {
-  readonly append: EventStore['append'];
-  /** Rejects further appends and waits for running ones, at most two seconds. */
-  close(): Promise<void>;
-}
 
 /** The server allows 100 calls per connection, and subscriptions and reads need some of them. */
 const MAX_CONCURRENT_APPENDS = 64;
@@ -37,8 +31,8 @@ const CLOSE_MS = 2_000;
  * revision, which the server treats as one append; with `any` and `stream_exists` it does not resend.
  * @param deadlineMs milliseconds after which an unanswered append counts as an unknown outcome
  */
-export const createAppender = (client: EventStoreDBClient, deadlineMs: number): Appender => {
-  const gate: Semaphore = createSemaphore({
+export const createAppender = (client: EventStoreDBClient, deadlineMs: number) => {
+  const gate = createSemaphore({
     limit: MAX_CONCURRENT_APPENDS,
     maxWaitMs: MAX_WAIT_MS,
     refusal: (why) => new StoreBusy(why),
@@ -83,12 +77,13 @@ export const createAppender = (client: EventStoreDBClient, deadlineMs: number): 
   };
 
   return {
-    append: async (stream, expected, events) => {
+    append: async (...[stream, expected, events]: Parameters<EventStore['append']>): Promise<Appended> => {
       serialiseAppend(stream, events);
       if (closed) throw new StoreUnavailable('the event store is closed');
       return gate.enter(() => persist(stream, expected, events));
     },
-    close: async () => {
+    /** Rejects further appends and waits for running ones, at most two seconds. */
+    close: async (): Promise<void> => {
       closed = true;
       await endsWithin(gate.idle(), CLOSE_MS);
     },

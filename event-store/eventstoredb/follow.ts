@@ -6,7 +6,14 @@ import {
   START,
 } from '@eventstore/db-client';
 import { pause } from '../../platform/clock/waiting.ts';
-import { approximateBytes, type Batch, type FollowOptions, isHidden, type Position } from '../port.ts';
+import {
+  approximateBytes,
+  type Batch,
+  type FollowOptions,
+  isHidden,
+  type Position,
+  type StoreOptions,
+} from '../port.ts';
 import { isSystemEvent, positionOf, toRecordedEvent } from './client.ts';
 
 const BATCH_SIZE = 500;
@@ -18,11 +25,7 @@ const MAX_BUFFERED_BYTES = 16 * 1_048_576;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
 
-export interface FollowDeps {
-  readonly client: EventStoreDBClient;
-  readonly now: () => number;
-  readonly onStall: (error: Error, after: Position | null) => void;
-}
+type FollowDeps = Required<Pick<StoreOptions, 'now' | 'onStall'>> & { readonly client: EventStoreDBClient };
 
 /**
  * Follows the whole log and filters locally: a filtered subscription reports its position only now and then, so waiting

@@ -13,19 +13,14 @@ import { pause, within } from '../../platform/clock/waiting.ts';
 import { createSemaphore } from '../../platform/limits/semaphore.ts';
 import {
   type EventStore,
-  isHidden,
   type Position,
   type ReadOptions,
   type RecordedEvent,
+  readInPages,
   StoreBusy,
   StoreUnavailable,
 } from '../port.ts';
 import { eventsOf, isSystemEvent, positionOf, readError, toRecordedEvent } from './client.ts';
-
-export interface Reader {
-  readonly readStream: EventStore['readStream'];
-  readonly head: EventStore['head'];
-}
 
 interface Cancellable extends AsyncIterable<ResolvedEvent> {
   cancel(): Promise<void>;
@@ -42,8 +37,6 @@ const RETRY_MS = 50;
 /** The server allows 100 calls per connection, which appends and subscriptions share. */
 const MAX_CONCURRENT_READS = 24;
 const MAX_WAIT_MS = 2_000;
-/** Result of reading a stream with a tombstone. */
-const DELETED = 'deleted';
 
 /**
  * Creates a reader of pages, each with a deadline in milliseconds and retries. Concurrency is limited, so that readers
@@ -54,47 +47,30 @@ export const createReader = (
   now: () => number,
   deadlineMs: number,
   closing: AbortSignal,
-): Reader => {
+): Pick<EventStore, 'readStream' | 'head'> => {
   const readPage = createPageReader(deadlineMs, closing);
 
-  const readStreamPage = (stream: string, backwards: boolean, from: number | null, maxCount: number) =>
-    readPage(() =>
-      client.readStream(stream, {
-        direction: backwards ? BACKWARDS : FORWARDS,
-        fromRevision: from !== null ? BigInt(from) : backwards ? END : START,
-        maxCount,
-        requiresLeader: true,
-      }),
-    );
-
-  async function* readStream(stream: string, options: ReadOptions = {}): AsyncGenerator<RecordedEvent> {
+  const readStream = (stream: string, options: ReadOptions = {}): AsyncGenerator<RecordedEvent> => {
     const backwards = options.direction === 'backwards';
-    let from = options.from ?? null;
-    let left = options.limit ?? Number.POSITIVE_INFINITY;
-    let size = Math.min(left, PAGE);
-    while (left > 0) {
-      const page = await readStreamPage(stream, backwards, from, size);
-      if (page === DELETED) options.onExpired?.();
-      const events = eventsIn(page).map(toRecordedEvent);
-      for (const event of events) {
-        if (!options.includeExpired && isHidden(event, now())) continue;
-        left -= 1;
-        yield event;
-        if (left === 0) return;
-      }
-      const last = events.at(-1);
-      if (!last || events.length < size || (backwards && last.revision === 0)) return;
-      from = last.revision + (backwards ? -1 : 1);
-      // The limit is not reached because of hidden events, of which there may be millions.
-      size = PAGE;
-    }
-  }
+    const pageOf = async (from: number | null, maxCount: number) => {
+      const events = await readPage(() =>
+        client.readStream(stream, {
+          direction: backwards ? BACKWARDS : FORWARDS,
+          fromRevision: from !== null ? BigInt(from) : backwards ? END : START,
+          maxCount,
+          requiresLeader: true,
+        }),
+      );
+      return events?.map(toRecordedEvent) ?? null;
+    };
+    return readInPages(pageOf, options, PAGE, now);
+  };
 
   /** Skips the server's own events, which followers never see. */
   const head = async (): Promise<Position | null> => {
     let from: Position | null = null;
     for (let size = HEAD_PAGE; ; size = Math.min(4 * size, MAX_HEAD_PAGE)) {
-      const events = eventsIn(await readPage(() => allBackwards(client, from, size)));
+      const events = (await readPage(() => allBackwards(client, from, size))) ?? [];
       const newest = events.find((event) => !isSystemEvent(event));
       if (newest) return positionOf(newest);
       const last = events.at(-1);
@@ -114,9 +90,8 @@ const allBackwards = (client: EventStoreDBClient, from: Position | null, maxCoun
     requiresLeader: true,
   });
 
-type PageOfEvents = readonly ClientEvent[] | typeof DELETED;
-
-const eventsIn = (page: PageOfEvents): readonly ClientEvent[] => (page === DELETED ? [] : page);
+/** null: the stream has a tombstone. */
+type PageOfEvents = readonly ClientEvent[] | null;
 
 /** Creates the function that reads one page, with retries, among a limited number of reads. */
 const createPageReader = (deadlineMs: number, closing: AbortSignal) => {
@@ -135,7 +110,7 @@ const createPageReader = (deadlineMs: number, closing: AbortSignal) => {
         return eventsOf(resolved);
       } catch (error) {
         if (error instanceof StreamNotFoundError) return [];
-        if (error instanceof StreamDeletedError) return DELETED;
+        if (error instanceof StreamDeletedError) return null;
         if (error instanceof StoreUnavailable || attempt === ATTEMPTS) throw readError(error);
         await pause(RETRY_MS * attempt);
       }

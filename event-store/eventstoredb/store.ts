@@ -1,28 +1,20 @@
-import type { EventStore, Position } from '../port.ts';
+import type { EventStore, StoreOptions } from '../port.ts';
 import { createAppender } from './append.ts';
 import { closeClient, createClient } from './client.ts';
 import { follow } from './follow.ts';
 import { createReader } from './read.ts';
 import { createRetention } from './retention.ts';
 
-export interface EventStoreDbOptions {
-  /** For example `esdb://localhost:2113?tls=false`, or `esdb://a:2113,b:2113,c:2113` for a cluster. */
-  readonly url: string;
-  /** Returns milliseconds since the epoch, for expiry. */
-  readonly now: () => number;
-  /** Milliseconds after which an unanswered append counts as an unknown outcome. Default 4,000. */
-  readonly deadlineMs?: number;
-  /** Called for each subscription that failed, with the position after which the next one starts. */
-  readonly onStall?: (error: Error, after: Position | null) => void;
-}
-
-/** Creates an event store on EventStoreDB 22.10 or later, one node or a cluster. Connects on first use. */
+/**
+ * Creates an event store on EventStoreDB 22.10 or later, one node or a cluster. Connects on first use. `url`: for example
+ * `esdb://localhost:2113?tls=false`, or `esdb://a:2113,b:2113,c:2113` for a cluster.
+ */
 export const createEventStoreDb = ({
   url,
   now,
   deadlineMs = 4_000,
   onStall = () => undefined,
-}: EventStoreDbOptions): EventStore => {
+}: StoreOptions): EventStore => {
   const client = createClient(url);
   const closing = new AbortController();
   const appender = createAppender(client, deadlineMs);

@@ -45,7 +45,6 @@ const takeBatch = (queue: readonly Pending[]): Pending[] => {
   return queue.slice(0, end < 0 ? queue.length : end);
 };
 
-/** Makes the statement that appends a batch. It returns an `Outcome` for each append. */
 const statement = (batch: readonly Pending[]): pg.QueryConfig => {
   const events = batch.flatMap((append) => append.events);
   return {

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { pause } from '../../platform/clock/waiting.ts';
+import { inTransaction } from '../../platform/postgres/transactions.ts';
 import { type ForgetNamesOptions, StoreUnavailable, WrongExpectedRevision } from '../port.ts';
 import type { Query } from './read-stream.ts';
 
@@ -132,22 +133,14 @@ const forget = async (
   successorOf: ForgetNamesOptions['successorOf'],
 ): Promise<number> => {
   if (names.length === 0) return 0;
-  const client = await pool.connect();
-  let deleted: number | null;
-  try {
-    // The lock precedes the statement's snapshot, which therefore includes every successor that an append has created.
-    await client.query('begin; select eventlog.lock_writer()');
-    ({ rowCount: deleted } = await client.query(
+  // The lock precedes the statement's snapshot, which therefore includes every successor that an append has created.
+  return inTransaction(pool, 'begin; select eventlog.lock_writer()', async (client) => {
+    const { rowCount } = await client.query(
       `delete from eventlog.stream s using unnest($1::text[], $2::text[]) as f (name, successor)
        where s.name = f.name and s.expired
          and not exists (select from eventlog.stream n where n.name = f.successor)`,
       [names, names.map(successorOf)],
-    ));
-    await client.query('commit');
-  } catch (error) {
-    client.release(true);
-    throw error;
-  }
-  client.release();
-  return deleted ?? 0;
+    );
+    return rowCount ?? 0;
+  });
 };

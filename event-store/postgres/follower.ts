@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { createWakeup, type Wakeup } from '../../platform/clock/waiting.ts';
 import { Listener, notify } from '../../platform/postgres/notifications.ts';
-import { type Batch, type FollowOptions, isHidden, type Position, type RecordedEvent } from '../port.ts';
+import {
+  type Batch,
+  type FollowOptions,
+  isHidden,
+  type Position,
+  type RecordedEvent,
+  type StoreOptions,
+} from '../port.ts';
 import { COLUMNS, toRecordedEvent } from './read-stream.ts';
 
 const CHANNEL = 'doorplate_events';
@@ -20,13 +27,9 @@ const NOTIFY_MS = 20;
 /** Number of positions that one filtered read covers. */
 const SPAN = 5_000;
 
-interface FollowerOptions {
-  readonly url: string;
+interface FollowerOptions extends Required<Omit<StoreOptions, 'deadlineMs'>> {
   readonly pool: pg.Pool;
-  readonly now: () => number;
-  /** Returns whether another process may be listening. */
   readonly hasOtherListeners: () => boolean;
-  readonly onStall: (error: Error, after: Position | null) => void;
 }
 
 /**

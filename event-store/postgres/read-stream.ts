@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type EventStore, isHidden, type Position, type ReadOptions, type RecordedEvent } from '../port.ts';
+import { type EventStore, type Position, type RecordedEvent, readInPages } from '../port.ts';
 
 export const COLUMNS = 'e.position, e.stream, e.revision, e.id, e.type, e.data, e.metadata';
 
@@ -75,7 +75,7 @@ const createPages = (query: Query) => {
 
 /** Creates the reader of streams, page by page. `now`: milliseconds since the epoch, for expiry. */
 export const createStreamReader = (query: Query, now: () => number): EventStore['readStream'] => {
-  const pageOf = createPages(query);
+  const sharedPage = createPages(query);
 
   const readAlone = (stream: string, backwards: boolean, from: number, size: number) =>
     query(
@@ -87,31 +87,16 @@ export const createStreamReader = (query: Query, now: () => number): EventStore[
       [stream, from, size],
     );
 
-  return async function* readStream(stream: string, read: ReadOptions = {}): AsyncGenerator<RecordedEvent> {
+  return (stream, read = {}) => {
     const backwards = read.direction === 'backwards';
-    let from = read.from ?? (backwards ? 2 ** 31 - 1 : 0);
-    let left = read.limit ?? Number.POSITIVE_INFINITY;
-    let size = Math.min(left, PAGE);
-    while (left > 0) {
-      // A read with a limit needs few rows, so it does not share a statement; backward reads never do.
-      const alone = backwards || read.limit !== undefined;
-      const rows = await (alone ? readAlone(stream, backwards, from, size) : pageOf(stream, from));
-      if (rows === null) {
-        read.onExpired?.();
-        return;
-      }
-      const instant = now();
-      for (const event of rows.map(toRecordedEvent)) {
-        from = event.revision + (backwards ? -1 : 1);
-        if (!read.includeExpired && isHidden(event, instant)) continue;
-        left -= 1;
-        yield event;
-        if (left === 0) return;
-      }
-      if (rows.length < size) return;
-      // The limit is not reached because of hidden events, of which there may be millions.
-      size = PAGE;
-    }
+    // A read with a limit needs few rows, so it does not share a statement; backward reads never do.
+    const alone = backwards || read.limit !== undefined;
+    const pageOf = async (from: number | null, size: number) => {
+      const first = from ?? (backwards ? 2 ** 31 - 1 : 0);
+      const rows = await (alone ? readAlone(stream, backwards, first, size) : sharedPage(stream, first));
+      return rows?.map(toRecordedEvent) ?? null;
+    };
+    return readInPages(pageOf, read, PAGE, now);
   };
 };
 

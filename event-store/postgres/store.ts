@@ -2,7 +2,7 @@ import { endPool, openPool } from '../../platform/postgres/pool.ts';
 import {
   type EventStore,
   type FollowOptions,
-  type Position,
+  type StoreOptions,
   StoreUnavailable,
   serialiseAppend,
 } from '../port.ts';
@@ -11,16 +11,9 @@ import { expireStream, forgetNames, truncateStream } from './deletions.ts';
 import { Follower } from './follower.ts';
 import { createStreamReader, type Query, readHead } from './read-stream.ts';
 
-export interface PostgresEventStoreOptions {
-  readonly url: string;
-  /** Returns milliseconds since the epoch, for expiry. */
-  readonly now: () => number;
-  /** Milliseconds after which an unanswered append counts as an unknown outcome. Default 4,000. */
-  readonly deadlineMs?: number;
+export interface PostgresEventStoreOptions extends StoreOptions {
   /** Returns whether another process may follow the log and needs notifications. Default: yes. */
   readonly hasOtherListeners?: () => boolean;
-  /** Called for each failed read of the log, with the position that it started after; the read is retried. */
-  readonly onStall?: (error: Error, after: Position | null) => void;
 }
 
 /** A read that a lost connection fails is reported by its caller. */

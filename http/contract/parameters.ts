@@ -1,24 +1,5 @@
-/** Parameters of queries, forms and paths, and lists in bodies. */
+/** Parameters of paths, and lists in bodies. */
 import type { ApiRequest } from './route.ts';
-
-/** More than any route knows, and any page sends. */
-const MAX_PARAMETERS = 100;
-
-/**
- * Parses a query or a form, and no more than its first 100 parameters: each invalid escape costs an exception, and thousands of them
- * in a query of 16 KB take 25 ms, in a form of 64 KB 94 ms. A route that refuses unknown or repeated parameters still does.
- */
-export const parametersOf = (text: string): URLSearchParams => {
-  const pairs: string[] = [];
-  for (let from = text.startsWith('?') ? 1 : 0; from < text.length && pairs.length < MAX_PARAMETERS; ) {
-    const next = text.indexOf('&', from);
-    const end = next === -1 ? text.length : next;
-    if (end > from) pairs.push(text.slice(from, end));
-    from = end + 1;
-  }
-  // One question mark is no part of the first name.
-  return new URLSearchParams(`?${pairs.join('&')}`);
-};
 
 /** Bytes of a tracker, domain or webhook management body (contract, Requests 4). */
 export const MANAGEMENT_BODY_LIMIT = 16_384;

@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, preValidationHookHandler } from 'fastify';
 import { type ErrorCode, refusal } from '../errors/error-catalog.ts';
-import { parametersOf } from './parameters.ts';
 import type { Route } from './route.ts';
 
 /** Bytes of a refused body that are read and dropped before the connection is cut: fewer resets on honest callers. */
@@ -79,7 +78,7 @@ function parseBody(policy: Route['body'], bytes: Buffer, typed: boolean): unknow
   const untyped = policy === 'none' || (policy === 'optional' && !typed);
   if (untyped && bytes.length === 0) return undefined;
   if (untyped) return new RefusedBody(policy === 'none' ? 'invalid_body' : 'unsupported_media_type');
-  if (policy === 'form') return parametersOf(bytes.toString('utf8'));
+  if (policy === 'form') return new URLSearchParams(bytes.toString('utf8'));
   try {
     // Strict about UTF-8 and byte order marks, which Fastify's own parser is not.
     const value: unknown = JSON.parse(utf8.decode(bytes));

@@ -11,39 +11,34 @@ import { companySignals } from './schemas/company-signals.ts';
 
 const EXAMPLE_ID = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
 
+const header = <Schema extends z.ZodType>(
+  id: string,
+  schema: Schema,
+  description: string,
+  example?: string,
+) => schema.meta({ description, ...(example !== undefined && { example }), header: { id } });
+
 /** Response headers, by the name they are sent under. */
 export const responseHeaders = {
-  'X-Request-ID': z
-    .uuid()
-    .meta({ description: 'Made by the server for every response.', header: { id: 'X-Request-ID' } }),
-  'Retry-After': z
-    .int()
-    .min(1)
-    .meta({ description: 'Seconds to wait.', header: { id: 'Retry-After' } }),
-  'Cache-Control': z.string().meta({
-    description: 'Whether and for how long the answer may be kept.',
-    header: { id: 'Cache-Control' },
-  }),
-  Location: z
-    .string()
-    .meta({ description: 'Relative URL to poll, same as `status_url`.', header: { id: 'Location' } }),
-  'WWW-Authenticate': z
-    .string()
-    .meta({ description: '`Bearer realm="partner"`.', header: { id: 'WWW-Authenticate' } }),
-  RateLimit: z.string().meta({
-    description:
-      'What is left of the rates that apply, as the IETF draft has it: `r` calls, and `t` seconds until there are more. ' +
+  'X-Request-ID': header('X-Request-ID', z.uuid(), 'Made by the server for every response.'),
+  'Retry-After': header('Retry-After', z.int().min(1), 'Seconds to wait.'),
+  'Cache-Control': header('Cache-Control', z.string(), 'Whether and for how long the answer may be kept.'),
+  Location: header('Location', z.string(), 'Relative URL to poll, same as `status_url`.'),
+  'WWW-Authenticate': header('WWW-Authenticate', z.string(), '`Bearer realm="partner"`.'),
+  RateLimit: header(
+    'RateLimit',
+    z.string(),
+    'What is left of the rates that apply, as the IETF draft has it: `r` calls, and `t` seconds until there are more. ' +
       'Other processes and callers with the same key may use them first.',
-    example: '"key";r=49;t=1',
-    header: { id: 'RateLimit' },
-  }),
-  'RateLimit-Policy': z.string().meta({
-    description:
-      'The rates that apply: `q` calls in any `w` seconds. `webhooks` and `changes`: all keys of the partner together.',
-    example: '"key";q=50;w=1',
-    header: { id: 'RateLimit-Policy' },
-  }),
-  Allow: z.string().meta({ description: 'The methods that the path accepts.', header: { id: 'Allow' } }),
+    '"key";r=49;t=1',
+  ),
+  'RateLimit-Policy': header(
+    'RateLimit-Policy',
+    z.string(),
+    'The rates that apply: `q` calls in any `w` seconds. `webhooks` and `changes`: all keys of the partner together.',
+    '"key";q=50;w=1',
+  ),
+  Allow: header('Allow', z.string(), 'The methods that the path accepts.'),
 } as const;
 
 /** On answers to a call with a key. */

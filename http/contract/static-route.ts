@@ -9,25 +9,32 @@ export interface StaticContent {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A public GET of a constant text. */
-export function staticRoute(path: string, maxAgeSeconds: number, content: StaticContent): PublicRoute {
+/** A public GET of a constant text. `content` as a function: read when it is first asked for. */
+export function staticRoute(
+  path: string,
+  maxAgeSeconds: number,
+  content: StaticContent | (() => StaticContent),
+): PublicRoute {
+  let answer: ((request: ApiRequest) => Reply) | undefined;
   return {
     method: 'GET',
     path,
     access: 'public',
     body: 'none',
     bodyLimit: 0,
-    handle: staticAnswers(content, maxAgeSeconds),
+    handle: (request) => {
+      answer ??= staticAnswers(typeof content === 'function' ? content() : content, maxAgeSeconds);
+      return answer(request);
+    },
   };
 }
 
 /** What a constant text is answered with: ETag (RFC 9110 section 8.8.3), 304, and gzip for who takes it. */
 export function staticAnswers(content: StaticContent, maxAgeSeconds: number): (request: ApiRequest) => Reply {
-  let compressed: Reply | null = null;
   const plain = variant(content, maxAgeSeconds, '');
+  let compressed: Reply | null = null;
   return (request) => {
     if (!takesGzip(request)) return unlessKnown(request, plain);
-    // Compressed when first asked for: megabytes of script should not slow down every start.
     compressed ??= variant(zipped(content), maxAgeSeconds, '-gzip');
     return unlessKnown(request, compressed);
   };

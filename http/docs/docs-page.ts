@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { PublicRoute } from '../contract/route.ts';
 import { staticRoute } from '../contract/static-route.ts';
-import { errorPage } from '../errors/error-page.ts';
+import { documentationPage, errorPage } from '../errors/error-page.ts';
 import { API_VERSION, COUNTRY_ATTRIBUTION } from './openapi.ts';
 
 const SCRIPT_SECONDS = 86_400;
@@ -55,22 +55,8 @@ export function docsRoutes(): PublicRoute[] {
 }
 
 function rendererRoute(path: string, file: string, headers: Readonly<Record<string, string>>): PublicRoute {
-  let loaded: PublicRoute | null = null;
-  const load = () => {
-    const body = readFileSync(createRequire(import.meta.url).resolve(`swagger-ui-dist/${file}`));
-    return staticRoute(path, SCRIPT_SECONDS, { body, headers });
-  };
-  return {
-    method: 'GET',
-    path,
-    access: 'public',
-    body: 'none',
-    bodyLimit: 0,
-    handle(request) {
-      loaded ??= load();
-      return loaded.handle(request);
-    },
-  };
+  const resolved = () => createRequire(import.meta.url).resolve(`swagger-ui-dist/${file}`);
+  return staticRoute(path, SCRIPT_SECONDS, () => ({ body: readFileSync(resolved()), headers }));
 }
 
 const style = `body { margin: 0 }
@@ -82,23 +68,13 @@ article p { margin: .25rem 0 }
 footer, noscript { display: block; padding: 1rem; font: 14px system-ui, sans-serif; text-align: center }
 `;
 
-const page = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Doorplate API ${API_VERSION}</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-<link rel="stylesheet" href="/docs/page.css">
-</head>
-<body>
-<div id="reference"></div>
+const page = documentationPage(
+  `Doorplate API ${API_VERSION}`,
+  '<link rel="stylesheet" href="/docs/swagger-ui.css">\n',
+  `<div id="reference"></div>
 <noscript>The same as JSON: <a href="/openapi.json">/openapi.json</a></noscript>
 <footer><a href="/docs/errors">What each error means</a>.
 Visitor countries: ${COUNTRY_ATTRIBUTION}.</footer>
 <script src="/docs/swagger-ui.js"></script>
-<script src="/docs/start.js"></script>
-</body>
-</html>
-`;
+<script src="/docs/start.js"></script>`,
+);

@@ -146,7 +146,9 @@ interface Prepared {
   readonly retryAfter: number | null;
 }
 
-const prepared = new Map<string, Prepared>(everyEntry.map((entry) => [entry.code, prepare(entry)]));
+const prepared = Object.fromEntries(everyEntry.map((entry) => [entry.code, prepare(entry)])) as Readonly<
+  Record<ErrorCode, Prepared>
+>;
 
 function prepare({ status, code, description }: CatalogEntry<ErrorCode>): Prepared {
   const message = status === 503 ? UNAVAILABLE_MESSAGE : description;
@@ -160,13 +162,7 @@ function opening(code: string, message: string): string {
 
 /** The status that the catalogs give a code. */
 export function statusOf(code: ErrorCode): number {
-  return entryOf(code).status;
-}
-
-function entryOf(code: ErrorCode): Prepared {
-  const entry = prepared.get(code);
-  if (entry === undefined) throw new Error(`no such error code: ${code}`);
-  return entry;
+  return prepared[code].status;
 }
 
 export interface RefusalOptions {
@@ -184,7 +180,7 @@ export function refusal(
   code: ErrorCode,
   options: RefusalOptions = {},
 ): Reply {
-  const entry = entryOf(code);
+  const entry = prepared[code];
   const reworded = options.message !== undefined && entry.status !== 503;
   const start = reworded ? opening(code, options.message ?? '') : entry.opening;
   const headers: Record<string, string> = { ...options.headers };

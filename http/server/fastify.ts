@@ -8,29 +8,22 @@ import { refuseConnect, refuseRaw } from './raw-refusals.ts';
 import { type ReplyDefaults, transmit, writeHead } from './replies.ts';
 
 /** How long the server waits, in milliseconds. */
-export interface RequestTimeouts {
+export const defaultTimeouts = {
   /** For the head of a request; then 408. At most `requestMs`. */
-  readonly headersMs: number;
-  /** For a whole request, body included; then 408. */
-  readonly requestMs: number;
-  /** Between two requests on a connection. Longer than a proxy's, which then never meets a closing one. */
-  readonly keepAliveMs: number;
-  /** How often the first two are looked at. */
-  readonly checkEveryMs: number;
-  /** For authentication, admission and a handler together; then 503 `backend_timeout`. */
-  readonly handlerMs: number;
-  /** For the caller to take an answer; then the connection is cut. */
-  readonly writeMs: number;
-}
-
-export const defaultTimeouts: RequestTimeouts = {
   headersMs: 10_000,
+  /** For a whole request, body included; then 408. */
   requestMs: 20_000,
+  /** Between two requests on a connection. Longer than a proxy's, which then never meets a closing one. */
   keepAliveMs: 72_000,
+  /** How often the first two are looked at. */
   checkEveryMs: 1_000,
+  /** For authentication, admission and a handler together; then 503 `backend_timeout`. */
   handlerMs: 5_000,
+  /** For the caller to take an answer; then the connection is cut. */
   writeMs: 60_000,
 };
+
+export type RequestTimeouts = Readonly<typeof defaultTimeouts>;
 
 const MAX_HEAD_BYTES = 16_384;
 /** More than any browser and the proxies behind it send. Node makes an object of them, for which a thousand take a millisecond. */

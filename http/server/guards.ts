@@ -1,6 +1,7 @@
 /** The rules for every request, known path or not, as `onRequest` hooks. */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import { soleHeader } from '../contract/request-body.ts';
 import type { Reply } from '../contract/route.ts';
 import { type ErrorCode, type RefusalOptions, refusal } from '../errors/error-catalog.ts';
 import type { Misfits } from './misfits.ts';
@@ -73,10 +74,5 @@ function ambiguityOf({ rawHeaders, headers, httpVersion }: IncomingMessage): str
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked') {
     return 'The Transfer-Encoding is not chunked.';
   }
-  let hosts = 0;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] as string;
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
-  }
-  return hosts > 1 ? 'The request has more than one Host header.' : null;
+  return soleHeader(rawHeaders, 'host') === null ? 'The request has more than one Host header.' : null;
 }

@@ -6,7 +6,6 @@ import { isLoopbackHost } from './own-host.ts';
 
 export interface MisfitDeps {
   readonly publicUrl: string;
-  /** Returns whether a peer is in `TRUSTED_PROXIES`. */
   readonly isTrusted: (address: string) => boolean;
   readonly log: Pick<Log, 'warn'>;
   /** Milliseconds. */

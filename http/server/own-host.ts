@@ -38,7 +38,6 @@ export const isLoopbackHost = (host: string): boolean => LOOPBACK.includes(nameI
 const nameIn = (host: string): string => host.toLowerCase().replace(PORT, '').replace(DOT_BEFORE_PORT, '');
 
 export interface ServedHosts {
-  /** Returns whether a Host is the service's own. */
   isOwn(host: string): boolean;
   /** Returns whether a tracker's pixel works under a Host: the service's own, or an active domain of the tracker. */
   collectsOn(host: string, trackerId: string): boolean | Promise<boolean>;

@@ -1,6 +1,6 @@
 /** What this service adds to Fastify's request: with it, a Fastify request is an `ApiRequest`. */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ApiKey, ApiRequest, KeyRequest, Route } from '../contract/route.ts';
+import type { ApiKey, ApiRequest, Route } from '../contract/route.ts';
 
 declare module 'fastify' {
   interface FastifyRequest extends Pick<ApiRequest, 'peer' | 'header'> {
@@ -24,10 +24,6 @@ export type ServedRequest = FastifyRequest<{
   Params: Readonly<Record<string, string>>;
   Querystring: string;
 }>;
-
-/** Returns whether the request has been authenticated. */
-export const hasKey = <Request extends ServedRequest>(request: Request): request is Request & KeyRequest =>
-  request.caller !== null;
 
 /** Declares the additions. */
 export function decorateRequests(app: FastifyInstance): void {

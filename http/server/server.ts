@@ -3,14 +3,14 @@ import { METHODS } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../platform/clock/clock.ts';
 import { addBodyParser, refuseBody } from '../contract/request-body.ts';
-import type { Reply, Route, RouteTable } from '../contract/route.ts';
+import type { KeyRequest, Reply, Route, RouteTable } from '../contract/route.ts';
 import { createErrorHandler, createFailed, type Log, timeLimit } from '../errors/request-errors.ts';
 import { type AdmissionDeps, admissionHooks, exceedsTarget } from './admission.ts';
 import { watchConnections } from './connections.ts';
 import { createFastify, defaultTimeouts, type RequestTimeouts } from './fastify.ts';
 import { type GuardDeps, guard, refuse } from './guards.ts';
 import { type ReplyDefaults, runBeforeSend, setHead, transmit } from './replies.ts';
-import { decorateRequests, hasKey, type ServedRequest } from './served-request.ts';
+import { decorateRequests, type ServedRequest } from './served-request.ts';
 
 export interface ServerDeps extends AdmissionDeps {
   readonly routes: RouteTable;
@@ -68,6 +68,9 @@ function addRoute(shared: Shared, route: Route): void {
   const { app, deps, replies, failed, inTime } = shared;
   const { path } = route;
   const head = setHead(replies, path.startsWith('/v1/'), (key) => deps.quotaOf(key, route));
+  // What is counted has a key, or is of a public route.
+  const beforeSend = (request: ServedRequest, answer: Reply) =>
+    route.beforeSend?.(request as ServedRequest & KeyRequest, answer) ?? answer;
   const fail = (request: { readonly id: string }, failure: unknown) => failed(request, failure, route);
   app.route({
     method: methodsOf(route),
@@ -76,10 +79,10 @@ function addRoute(shared: Shared, route: Route): void {
     config: { route },
     onRequest: [guard(path, deps.guard), ...admissionHooks(route, { ...deps, inTime })],
     preValidation: refuseBody,
-    preSerialization: route.beforeSend ? [runBeforeSend(beforeSendOf(route), fail), head] : head,
+    preSerialization: route.beforeSend ? [runBeforeSend(beforeSend, fail), head] : head,
     onSend: transmit(replies, (status, ms) => deps.onAnswer?.(route, status, ms)),
     handler: (request) => {
-      const answer = handled(route, request as ServedRequest);
+      const answer = route.handle(request as ServedRequest & KeyRequest);
       return answer instanceof Promise ? inTime(request, route, answer) : answer;
     },
   });
@@ -121,21 +124,6 @@ function addMethods(app: FastifyInstance): void {
       app.addHttpMethod(method, { overrideExisting: isBodyless });
   }
 }
-
-/** Runs the route. */
-function handled(route: Route, request: ServedRequest): Reply | Promise<Reply> {
-  if (route.access === 'public') return route.handle(request);
-  if (!hasKey(request)) throw new TypeError(`${route.path} was reached without a key`);
-  return route.handle(request);
-}
-
-/** Shows the route its answer; a request that was refused before authentication is not counted. */
-const beforeSendOf =
-  (route: Route) =>
-  (request: ServedRequest, answer: Reply): Reply | Promise<Reply> => {
-    if (route.access === 'public') return route.beforeSend?.(request, answer) ?? answer;
-    return hasKey(request) ? (route.beforeSend?.(request, answer) ?? answer) : answer;
-  };
 
 type Refuse = (request: FastifyRequest, reply: FastifyReply) => void;
 

@@ -8,13 +8,10 @@ type Address = ReturnType<typeof parseAddress>;
 /** What a peer without an address counts as: a socket that is gone by now. Not public. */
 const UNKNOWN_ADDRESS = '::';
 
-/** More proxies than stand behind each other. A header of 16 KB has room for 4,000, which take 12 ms. */
-const MAX_PROXIES = 32;
-
 /**
  * The address of the client in canonical text: the peer's, or where the peer is a trusted proxy the rightmost of
  * `X-Forwarded-For` that is none. Only what trusted proxies wrote is believed: an entry that is no address ends the
- * walk at the one after it, and so do 32 proxies.
+ * walk at the one after it.
  * @param trustedProxies CIDR blocks
  */
 export const createVisitorAddress = (
@@ -28,7 +25,7 @@ export const createVisitorAddress = (
     const forwarded = request.header('x-forwarded-for');
     if (forwarded === undefined || !isTrusted(peer)) return canonicalText(peer);
     let client = peer;
-    for (const entry of fromTheRight(forwarded)) {
+    for (const entry of forwarded.split(',').reverse()) {
       const address = parseEntry(entry.trim());
       if (address === null) break;
       client = address;
@@ -38,29 +35,13 @@ export const createVisitorAddress = (
   };
 
   // A request's rate asks for it, and then the visit.
-  return onceFor(clientOf);
-};
-
-/** Remembers what is made of an object, for as long as the object is there. */
-const onceFor = <Key extends object, Made>(make: (key: Key) => Made): ((key: Key) => Made) => {
-  const known = new WeakMap<Key, { readonly made: Made }>();
-  return (key) => {
-    const before = known.get(key);
-    if (before !== undefined) return before.made;
-    const made = make(key);
-    known.set(key, { made });
-    return made;
+  const known = new WeakMap<object, string>();
+  return (request) => {
+    const client = known.get(request) ?? clientOf(request);
+    known.set(request, client);
+    return client;
   };
 };
-
-/** Yields the last entries of a list, without going through the others. */
-function* fromTheRight(list: string): Generator<string> {
-  for (let end = list.length, left = MAX_PROXIES; end >= 0 && left > 0; left -= 1) {
-    const comma = end === 0 ? -1 : list.lastIndexOf(',', end - 1);
-    yield list.slice(comma + 1, end);
-    end = comma;
-  }
-}
 
 /** Returns a function that tells whether a peer is a trusted proxy. */
 export const createIsTrusted = (trustedProxies: readonly string[]): ((address: string) => boolean) => {

@@ -1,9 +1,13 @@
 import { isIP } from 'node:net';
-import { resolve } from 'node:path';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { hostName } from '../../domain/kernel/text.ts';
-import { canRead, isProviderName, type ProviderSettings, readProviderSettings } from './provider-settings.ts';
+import {
+  isProviderName,
+  type ProviderSettings,
+  readableFile,
+  readProviderSettings,
+} from './provider-settings.ts';
 
 const whole = (fallback: number, least = 1, text = /^\d{1,9}$/) =>
   z
@@ -12,7 +16,6 @@ const whole = (fallback: number, least = 1, text = /^\d{1,9}$/) =>
     .transform(Number)
     .refine((value) => value >= least, `is less than ${least}`)
     .default(fallback);
-const fileName = z.string().min(1).optional();
 const list = (fallback: string) =>
   z
     .string()
@@ -70,8 +73,8 @@ const environment = z.object({
   ENRICHMENT_PROVIDERS: list('directory')
     .refine((names) => names.length > 0, 'names no provider')
     .refine((names) => names.every(isProviderName), 'is not a comma list of names of a-z, 0-9 and -'),
-  ENRICHMENT_DIRECTORY: fileName,
-  COUNTRY_MMDB: fileName,
+  ENRICHMENT_DIRECTORY: readableFile.optional(),
+  COUNTRY_MMDB: readableFile.optional(),
 
   API_REQUESTS_PER_SECOND: whole(10_000),
   LOOKUP_CAPACITY: whole(256),
@@ -122,7 +125,7 @@ const environment = z.object({
     .transform((text) => text?.toLowerCase() === 'true'),
 
   /** PEM of certificate authorities for receivers, besides the default ones. */
-  WEBHOOK_EXTRA_CA_FILE: fileName,
+  WEBHOOK_EXTRA_CA_FILE: readableFile.optional(),
 });
 
 export type Config = z.output<typeof environment> & {
@@ -143,7 +146,6 @@ const FOR_TESTS = [
   'WEBHOOK_EXTRA_CA_FILE',
 ] as const;
 const GONE = ['MAX_CONNECTIONS_PER_ADDRESS'] as const;
-const FILES = ['ENRICHMENT_DIRECTORY', 'COUNTRY_MMDB', 'WEBHOOK_EXTRA_CA_FILE'] as const;
 
 /** An invalid configuration; each of `lines` names a variable. */
 export class ConfigError extends Error {
@@ -180,14 +182,5 @@ const inOrder = (lines: readonly string[]): string[] => {
   return [...lines].sort((a, b) => position(a) - position(b));
 };
 
-const problemsAcross = (config: z.output<typeof environment>): string[] => {
-  const problems: string[] = [];
-  if (config.MASTER_KEY_PREVIOUS && !config.MASTER_KEY) {
-    problems.push('MASTER_KEY_PREVIOUS is set, but MASTER_KEY is not');
-  }
-  for (const name of FILES) {
-    const file = config[name];
-    if (file && !canRead(file)) problems.push(`${name} names a file that cannot be read: ${resolve(file)}`);
-  }
-  return problems;
-};
+const problemsAcross = ({ MASTER_KEY, MASTER_KEY_PREVIOUS }: z.output<typeof environment>): string[] =>
+  MASTER_KEY_PREVIOUS && !MASTER_KEY ? ['MASTER_KEY_PREVIOUS is set, but MASTER_KEY is not'] : [];

@@ -3,24 +3,27 @@ import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 
-const SETTINGS = [
-  'FILE',
-  'MAP',
-  'URL',
-  'TOKEN',
-  'TIMEOUT_MS',
-  'REQUESTS_PER_SECOND',
-  'REQUESTS_PER_DAY',
-] as const;
-type Setting = (typeof SETTINGS)[number];
+const canRead = (file: string): boolean => {
+  try {
+    accessSync(file, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** The name of a file that can be read. */
+export const readableFile = z.string().refine(canRead, {
+  error: ({ input }) => `names a file that cannot be read: ${resolve(String(input))}`,
+});
 
 const whole = z
   .string()
   .regex(/^[1-9]\d{0,8}$/, 'is not a whole number above 0')
   .transform(Number);
 const schema = z.object({
-  FILE: z.string().optional(),
-  MAP: z.string().optional(),
+  FILE: readableFile.optional(),
+  MAP: readableFile.optional(),
   URL: z
     .string()
     .refine(
@@ -34,6 +37,9 @@ const schema = z.object({
   REQUESTS_PER_DAY: whole.nullable().default(null),
 });
 export type Given = z.output<typeof schema>;
+
+type Setting = keyof Given;
+const SETTINGS = Object.keys(schema.shape) as Setting[];
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -50,32 +56,11 @@ const variablesOf = (name: string): Variables =>
     string
   >;
 
-/** Reads and checks a provider's variables one by one. */
-const readGiven = (name: string, env: Env): Given | { readonly problems: string[] } => {
-  const variables = variablesOf(name);
-  const parsed = schema.safeParse(
-    Object.fromEntries(SETTINGS.map((setting) => [setting, env[variables[setting]]])),
-  );
-  if (!parsed.success) {
-    return {
-      problems: parsed.error.issues.map((one) => `${variables[one.path[0] as Setting]} ${one.message}`),
-    };
-  }
-  const unreadable = (['FILE', 'MAP'] as const).flatMap((setting) => {
-    const file = parsed.data[setting];
-    if (file === undefined || canRead(file)) return [];
-    return [`${variables[setting]} names a file that cannot be read: ${resolve(file)}`];
-  });
-  return unreadable.length > 0 ? { problems: unreadable } : parsed.data;
-};
-
-export const canRead = (file: string): boolean => {
-  try {
-    accessSync(file, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
+/** @returns what is given, or lines that each name a variable */
+const readGiven = (variables: Variables, env: Env): Given | string[] => {
+  const given = Object.fromEntries(SETTINGS.map((setting) => [setting, env[variables[setting]]]));
+  const { data, error } = schema.safeParse(given);
+  return data ?? error.issues.map(({ path, message }) => `${variables[path[0] as Setting]} ${message}`);
 };
 
 /** Limits of a provider behind HTTP, over all processes. null: none. */
@@ -84,9 +69,13 @@ export interface ProviderLimits {
   readonly requestsPerDay: number | null;
 }
 
-/** The names of the provider's variables, for errors. */
+/** Settings of a provider that is not the operator's own file. `variables`: their names, for errors. */
 interface NamedVariables {
   readonly variables: Variables;
+}
+interface RequestSettings extends ProviderLimits, NamedVariables {
+  readonly token: string | undefined;
+  readonly timeoutMs: number;
 }
 
 /** What a provider of `ENRICHMENT_PROVIDERS` is, and its settings. */
@@ -106,20 +95,14 @@ export type ProviderSettings =
       readonly kind: 'api';
       readonly preset: string;
       readonly url: string | undefined;
-      readonly token: string | undefined;
-      readonly timeoutMs: number;
-    } & ProviderLimits &
-      NamedVariables)
+    } & RequestSettings)
   /** Any API that answers with records, or whose answers the operator's mapping translates. */
   | ({
       readonly name: string;
       readonly kind: 'http';
       readonly url: string;
-      readonly token: string | undefined;
-      readonly timeoutMs: number;
       readonly mapping: string | null;
-    } & ProviderLimits &
-      NamedVariables);
+    } & RequestSettings);
 
 /** The folder of the mapping files that come with the program. */
 export const PROVIDERS_FOLDER = fileURLToPath(
@@ -151,85 +134,65 @@ export const readProviderSettings = (
     .map((name) => `ENRICHMENT_PROVIDERS names ${name} twice`);
   for (const name of new Set(names)) {
     const read = readOne(name, env, known);
-    if ('problems' in read) problems.push(...read.problems);
+    if (Array.isArray(read)) problems.push(...read);
     else settings.push(read);
   }
   // Wrong settings of http stop the start even if it is not named, as those of the service do.
-  if (!names.includes('http')) {
-    const http = readGiven('http', env);
-    if ('problems' in http) problems.push(...http.problems);
-  }
+  const http = names.includes('http') ? [] : readGiven(variablesOf('http'), env);
+  if (Array.isArray(http)) problems.push(...http);
   return { settings, problems };
 };
 
-const readOne = (
-  name: string,
-  env: Env,
-  known: readonly string[],
-): ProviderSettings | { readonly problems: string[] } => {
+const readOne = (name: string, env: Env, known: readonly string[]): ProviderSettings | string[] => {
   if (name === 'directory') return { name, kind: 'directory', file: env.ENRICHMENT_DIRECTORY ?? null };
   const variables = variablesOf(name);
   const clash = Object.values(variables).find((one) => known.includes(one));
   if (clash !== undefined) {
-    return { problems: [`ENRICHMENT_PROVIDERS names ${name}, but ${clash} is a variable of the service`] };
+    return [`ENRICHMENT_PROVIDERS names ${name}, but ${clash} is a variable of the service`];
   }
-  const given = readGiven(name, env);
-  if ('problems' in given) return given;
-  if (name === 'http') return httpSettings(name, given, variables);
+  const given = readGiven(variables, env);
+  if (Array.isArray(given)) return given;
+  if (name === 'http') return httpSettings(given, variables);
   return given.FILE === undefined
     ? apiSettings(name, given, variables)
-    : fileSettings(name, given, variables);
+    : fileSettings(name, given.FILE, given, variables);
 };
 
-const httpSettings = (name: string, given: Given, variables: Variables) => {
-  if (given.URL === undefined) {
-    return { problems: [`${variables.URL} is not set, but ENRICHMENT_PROVIDERS names http`] };
-  }
-  return {
-    name,
-    kind: 'http',
-    url: given.URL,
-    token: given.TOKEN,
-    timeoutMs: given.TIMEOUT_MS,
-    mapping: given.MAP ?? null,
-    ...limitsOf(given),
-    variables,
-  } as const;
+const httpSettings = (given: Given, variables: Variables): ProviderSettings | string[] => {
+  const { URL: url, MAP: mapping = null } = given;
+  if (url === undefined) return [`${variables.URL} is not set, but ENRICHMENT_PROVIDERS names http`];
+  return { name: 'http', kind: 'http', url, mapping, ...requestSettings(given, variables) };
 };
 
-const fileSettings = (name: string, given: Given, variables: Variables) => {
+const fileSettings = (
+  name: string,
+  file: string,
+  given: Given,
+  variables: Variables,
+): ProviderSettings | string[] => {
   const ofApis = (['URL', 'TOKEN', 'REQUESTS_PER_SECOND', 'REQUESTS_PER_DAY'] as const).find(
     (setting) => given[setting] != null,
   );
-  if (ofApis !== undefined) {
-    return { problems: [`${variables[ofApis]} is for an API, but ${variables.FILE} is set`] };
-  }
-  return { name, kind: 'file', file: given.FILE ?? '', mapping: given.MAP ?? null, variables } as const;
+  if (ofApis !== undefined) return [`${variables[ofApis]} is for an API, but ${variables.FILE} is set`];
+  return { name, kind: 'file', file, mapping: given.MAP ?? null, variables };
 };
 
-const apiSettings = (name: string, given: Given, variables: Variables) => {
+const apiSettings = (name: string, given: Given, variables: Variables): ProviderSettings | string[] => {
   const packaged = join(PRESETS_FOLDER, `${name}.json`);
   if (given.MAP === undefined && !existsSync(packaged)) {
-    return {
-      problems: [
-        `ENRICHMENT_PROVIDERS names ${name}, which is none of directory, http, ${presetNames().join(', ')}: set ` +
-          `${variables.FILE} to a vendor's database, or ${variables.MAP} to a preset of your own`,
-      ],
-    };
+    return [
+      `ENRICHMENT_PROVIDERS names ${name}, which is none of directory, http, ${presetNames().join(', ')}: set ` +
+        `${variables.FILE} to a vendor's database, or ${variables.MAP} to a preset of your own`,
+    ];
   }
-  return {
-    name,
-    kind: 'api',
-    preset: given.MAP ?? packaged,
-    url: given.URL,
-    token: given.TOKEN,
-    timeoutMs: given.TIMEOUT_MS,
-    ...limitsOf(given),
-    variables,
-  } as const;
+  const request = requestSettings(given, variables);
+  return { name, kind: 'api', preset: given.MAP ?? packaged, url: given.URL, ...request };
 };
 
-const limitsOf = (given: Given): ProviderLimits => ({
+const requestSettings = (given: Given, variables: Variables): RequestSettings => ({
+  token: given.TOKEN,
+  timeoutMs: given.TIMEOUT_MS,
+  variables,
   requestsPerSecond: given.REQUESTS_PER_SECOND,
   requestsPerDay: given.REQUESTS_PER_DAY,
 });

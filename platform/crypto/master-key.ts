@@ -1,11 +1,4 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHash,
-  createSecretKey,
-  randomBytes,
-  randomFillSync,
-} from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from 'node:crypto';
 import {
   chownSync,
   closeSync,
@@ -20,21 +13,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { Config } from '../config/config.ts';
 
 const NONCE = 12;
 const TAG = 16;
-
-/** Random bytes are drawn for many nonces at once, because each call has a fixed cost. Each nonce is used once. */
-const nonces = Buffer.alloc(256 * NONCE);
-let used = nonces.length;
-const newNonce = (): Buffer => {
-  if (used === nonces.length) {
-    randomFillSync(nonces);
-    used = 0;
-  }
-  used += NONCE;
-  return nonces.subarray(used - NONCE, used);
-};
 
 /** Seals under one key. `about` binds text to a context: it opens only with the same `about`. */
 export interface Sealer {
@@ -49,7 +31,7 @@ export const sealerFrom = (key: Buffer): Sealer => {
   const secret = createSecretKey(key);
   return {
     seal: (plain, about = '') => {
-      const nonce = newNonce();
+      const nonce = randomBytes(NONCE);
       const cipher = createCipheriv('aes-256-gcm', secret, nonce).setAAD(Buffer.from(about));
       const sealed = Buffer.concat([cipher.update(plain), cipher.final()]);
       return Buffer.concat([nonce, cipher.getAuthTag(), sealed]);
@@ -191,18 +173,14 @@ export const masterKeyFrom = (key: Buffer, ...previous: readonly Buffer[]): Mast
   );
 };
 
-/** Configured keys, each 32 bytes in base64. */
-export interface ConfiguredKeys {
-  readonly MASTER_KEY?: string | undefined;
-  readonly MASTER_KEY_PREVIOUS?: string | undefined;
-}
-
 /**
  * Loads the configured keys, or those of the data folder, created on the first start. The folder is read at every seal,
  * which is rare, so that running processes follow a change of the key.
  */
-export const loadMasterKey = (configured: ConfiguredKeys, dataDir: string): MasterKey => {
-  const { MASTER_KEY: key, MASTER_KEY_PREVIOUS: previous } = configured;
+export const loadMasterKey = (
+  { MASTER_KEY: key, MASTER_KEY_PREVIOUS: previous }: Pick<Config, 'MASTER_KEY' | 'MASTER_KEY_PREVIOUS'>,
+  dataDir: string,
+): MasterKey => {
   if (key) return masterKeyFrom(fromBase64(key), ...(previous ? [fromBase64(previous)] : []));
   const file = ensureKeyFile(dataDir);
   let known: Keys;

@@ -1,9 +1,17 @@
-import { dictionary } from '@zxcvbn-ts/language-common';
+import { createRequire } from 'node:module';
 import { composed } from '../../domain/kernel/text.ts';
 
 /** The product's name, an obvious guess. */
 const PRODUCT = 'doorplate';
-const COMMON = new Set<string>((dictionary['passwords-common'] ?? []).map(String));
+
+let common: ReadonlySet<string> | null = null;
+/** Unpacked when the first password is changed: the dictionaries take several megabytes. */
+const isCommon = (text: string): boolean => {
+  const require = createRequire(import.meta.url);
+  const { dictionary } = require('@zxcvbn-ts/language-common') as typeof import('@zxcvbn-ts/language-common');
+  common ??= new Set(dictionary['passwords-common']?.map(String));
+  return common.has(text);
+};
 
 const MIN_DISTINCT_CHARACTERS = 5;
 
@@ -45,5 +53,5 @@ export const weaknessOf = (password: string, userName: string): PasswordWeakness
   if (names.some((name) => isMadeOf(text, name))) return 'name';
   if (new Set(text).size < MIN_DISTINCT_CHARACTERS || units.some((unit) => [...unit].length === 1))
     return 'repeated';
-  return [text, core(text), ...units, ...units.map(core)].some((one) => COMMON.has(one)) ? 'common' : null;
+  return [text, core(text), ...units, ...units.map(core)].some(isCommon) ? 'common' : null;
 };

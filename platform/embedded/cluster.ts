@@ -15,8 +15,8 @@ import {
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import { openFolder, refuseOtherWriters } from '../config/data-folder.ts';
+import { openClient } from '../postgres/pool.ts';
 import { canUse, type DatabaseLocation, ownFolder, type SystemUser } from './location.ts';
 import { EmbeddedPostgresError, reason } from './processes.ts';
 
@@ -123,11 +123,10 @@ export async function ensureCluster(
   renameSync(unfinished, location.cluster);
 }
 
-/** Returns the URL of the product's database. `host`: an address or the folder of the Unix socket. */
+/** Returns the URL of a database. `host`: an address or the folder of the Unix socket. */
 export function databaseUrl(
   location: DatabaseLocation,
-  host: string,
-  port: number,
+  { host, port }: { readonly host: string; readonly port: number },
   database = DATABASE,
 ): string {
   const password = readPassword(location);
@@ -136,8 +135,7 @@ export function databaseUrl(
 
 /** Creates the product's database if missing. `adminUrl`: URL of the database `postgres`. */
 export async function ensureDatabase(adminUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: adminUrl });
-  await client.connect();
+  const client = await openClient(adminUrl, 'doorplate setup');
   try {
     const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [DATABASE]);
     if (rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE}`);

@@ -14,14 +14,7 @@ import {
   StartFailure,
   shutDown,
 } from './postmaster.ts';
-import {
-  codeOf,
-  EmbeddedPostgresError,
-  identify,
-  isAlive,
-  type ProcessIdentity,
-  reason,
-} from './processes.ts';
+import { EmbeddedPostgresError, identify, isAlive, type ProcessIdentity, reason } from './processes.ts';
 
 /**
  * Runs the action while no other process of this machine does so for the same folder. The lock is a socket in Linux's
@@ -31,13 +24,12 @@ import {
 async function exclusively<T>(folder: string, patience: number, action: () => Promise<T>): Promise<T> {
   const name = `\0doorplate-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`;
   const deadline = performance.now() + patience;
-  let lock = await tryListen(name);
-  while (lock === null) {
+  let lock: Server | null;
+  for (lock = await tryListen(name); lock === null; lock = await tryListen(name)) {
     if (performance.now() > deadline) {
       throw new EmbeddedPostgresError(`another process is busy starting or stopping PostgreSQL in ${folder}`);
     }
     await pause(25);
-    lock = await tryListen(name);
   }
   try {
     return await action();
@@ -49,7 +41,9 @@ async function exclusively<T>(folder: string, patience: number, action: () => Pr
 function tryListen(name: string): Promise<Server | null> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
-    server.once('error', (error) => (codeOf(error) === 'EADDRINUSE' ? resolve(null) : reject(error)));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(null) : reject(error),
+    );
     server.listen({ path: name }, () => resolve(server));
   });
 }
@@ -107,34 +101,22 @@ const POLL_MS = 250;
 const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 15_000;
 
-export interface Watched {
-  isRunning(): boolean;
-  /** Starts PostgreSQL again. @throws if it does not start */
-  restart(): Promise<void>;
-}
-
 /**
- * Restarts PostgreSQL whenever it is gone, with a delay that doubles per failure. Polling, rather than waiting for the exit,
- * also works for an adopted process.
- * @returns the function that ends the supervision but not PostgreSQL
+ * Restarts PostgreSQL whenever it is gone, with a delay that doubles per failure, until the signal aborts. Polling, rather than
+ * waiting for the exit, also works for an adopted process.
  */
-function supervise(postgres: Watched, log: Pick<Logger, 'warn' | 'error'>): () => void {
-  const ending = new AbortController();
-  void watch(postgres, log, ending.signal);
-  return () => ending.abort();
-}
-
-async function watch(
-  postgres: Watched,
-  log: Pick<Logger, 'warn' | 'error'>,
+async function supervise(
+  location: DatabaseLocation,
+  restart: () => Promise<void>,
+  log: EmbeddedPostgresOptions['log'],
   ending: AbortSignal,
 ): Promise<void> {
   let delay = FIRST_DELAY_MS;
   while (await sleep(POLL_MS, ending)) {
-    if (postgres.isRunning()) continue;
+    if (findRunning(location) !== null) continue;
     log.warn('embedded PostgreSQL is gone; restarting it');
     try {
-      await postgres.restart();
+      await restart();
       delay = FIRST_DELAY_MS;
       log.warn('embedded PostgreSQL is running again');
     } catch (error) {
@@ -203,47 +185,41 @@ const FOR_TESTS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, mode = 'own', durable = true, sharedDir = '/var/lib/doorplate' } = options;
-  const { moreSettings = [] } = options;
+  const settings = [...SETTINGS, ...(durable ? DURABLE : FOR_TESTS), ...(options.moreSettings ?? [])];
   const location = findLocation(dataDir, sharedDir);
-  const use = await exclusively(location.base, START_PATIENCE_MS, async () => {
+  const { id, pid, endpoint, binaries } = await exclusively(location.base, START_PATIENCE_MS, async () => {
     const id = enter(location.usersFile, mode, dataDir);
     try {
-      return {
-        id,
-        ...(await begin(location, durable, moreSettings, findBinaries(location.runAs, sharedDir))),
-      };
+      const binaries = findBinaries(location.runAs, sharedDir);
+      await ensureCluster(location, binaries, durable);
+      const running = await run(location, binaries, settings);
+      await ensureDatabase(databaseUrl(location, running.endpoint, 'postgres'));
+      return { id, binaries, ...running };
     } catch (error) {
       leave(location.usersFile, id);
       throw error;
     }
   });
-  log.info({ pid: use.pid, folder: location.base }, 'embedded PostgreSQL is running');
-  return mode === 'own' ? supervised(location, use, log) : joined(location, use, log);
-}
-
-interface Use {
-  /** Id of this process's entry in the list of users. */
-  readonly id: string;
-  readonly url: string;
-  readonly pid: number;
-  restart(): Promise<number>;
-}
-
-async function begin(
-  location: DatabaseLocation,
-  durable: boolean,
-  moreSettings: readonly string[],
-  binaries: Binaries,
-): Promise<Omit<Use, 'id'>> {
-  await ensureCluster(location, binaries, durable);
-  const settings = [...SETTINGS, ...(durable ? DURABLE : FOR_TESTS), ...moreSettings];
-  const { pid, endpoint } = await run(location, binaries, settings);
-  const { host, port } = endpoint;
-  await ensureDatabase(databaseUrl(location, host, port, 'postgres'));
+  log.info({ pid, folder: location.base }, 'embedded PostgreSQL is running');
+  const ending = new AbortController();
+  let stopped: Promise<void> | undefined;
+  let current = pid;
+  const restart = () =>
+    exclusively(location.base, START_PATIENCE_MS, async () => {
+      if (stopped !== undefined) return;
+      current = await ensureRunning(location, binaries, [...settings, ...endpoint.settings]);
+    });
+  if (mode === 'own') void supervise(location, restart, log, ending.signal);
   return {
-    url: databaseUrl(location, host, port),
-    pid,
-    restart: () => ensureRunning(location, binaries, [...settings, ...endpoint.settings]),
+    url: databaseUrl(location, endpoint),
+    get pid() {
+      return current;
+    },
+    stop: () => {
+      ending.abort();
+      stopped ??= end(location, id, log);
+      return stopped;
+    },
   };
 }
 
@@ -266,51 +242,9 @@ async function run(
   }
 }
 
-function supervised(
-  location: DatabaseLocation,
-  use: Use,
-  log: EmbeddedPostgresOptions['log'],
-): EmbeddedPostgres {
-  let { pid } = use;
-  let stopped: Promise<void> | undefined;
-  const endSupervision = supervise(
-    {
-      isRunning: () => findRunning(location) !== null,
-      restart: () =>
-        exclusively(location.base, START_PATIENCE_MS, async () => {
-          if (stopped === undefined) pid = await use.restart();
-        }),
-    },
-    log,
-  );
-  return {
-    url: use.url,
-    get pid() {
-      return pid;
-    },
-    stop: () => {
-      endSupervision();
-      stopped ??= end(location, use, log);
-      return stopped;
-    },
-  };
-}
-
-function joined(location: DatabaseLocation, use: Use, log: EmbeddedPostgresOptions['log']): EmbeddedPostgres {
-  let stopped: Promise<void> | undefined;
-  return {
-    url: use.url,
-    pid: use.pid,
-    stop: () => {
-      stopped ??= end(location, use, log);
-      return stopped;
-    },
-  };
-}
-
 async function end(
   location: DatabaseLocation,
-  { id }: Use,
+  id: string,
   log: EmbeddedPostgresOptions['log'],
 ): Promise<void> {
   try {

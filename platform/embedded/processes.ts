@@ -8,10 +8,6 @@ export class EmbeddedPostgresError extends Error {}
 /** Returns the message of any thrown value, without a stack. */
 export const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Returns the code of a failed system call, such as `EACCES`; undefined for other errors. */
-export const codeOf = (error: unknown): string | undefined =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-
 /** Identifies a process, even if its pid is reused later. */
 export interface ProcessIdentity {
   readonly pid: number;

@@ -30,9 +30,8 @@ export interface LeaseStoreOptions {
   readonly processId: string;
   readonly role: string;
   readonly clock: Clock;
-  readonly onReleased: () => void;
-  /** Called when the session is lost; other processes will soon count this one as gone. */
-  readonly onLost: () => void;
+  /** Called when another process released leases, or the session is lost, so that others will soon count this one as gone. */
+  readonly onChange: () => void;
 }
 
 const CHANNEL = 'doorplate_leases';
@@ -106,7 +105,7 @@ export class LeaseStore {
   }
 
   async #connect(): Promise<pg.Client> {
-    const { url, processId, onReleased } = this.#options;
+    const { url, processId, onChange } = this.#options;
     const fresh = new pg.Client({
       connectionString: withSettings(url, `${OWN_SETTINGS} -c synchronous_commit=off`),
       application_name: `doorplate heartbeat ${processId}`,
@@ -116,7 +115,7 @@ export class LeaseStore {
     });
     fresh.on('error', () => this.#forget(fresh));
     fresh.on('end', () => this.#forget(fresh));
-    fresh.on('notification', onReleased);
+    fresh.on('notification', onChange);
     try {
       await fresh.connect();
       await fresh.query(`listen ${CHANNEL}`);
@@ -132,7 +131,7 @@ export class LeaseStore {
     const wasLost = this.#client === dead;
     if (wasLost) this.#client = null;
     void dead.end().catch(() => undefined);
-    if (wasLost) this.#options.onLost();
+    if (wasLost) this.#options.onChange();
   }
 }
 

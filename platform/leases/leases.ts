@@ -64,7 +64,6 @@ export class LeaseGroup {
     return this.#isReleasing;
   }
 
-  /** Starts a run under this process's lease of that number. */
   start(number: string): void {
     const ending = new AbortController();
     this.#running = { number, ending, done: this.#work(number, ending.signal) };
@@ -132,7 +131,10 @@ const mayTake = (
 ): boolean => {
   const workers = processes.otherWorkers().length;
   if (role === 'command') return workers === 0;
-  return processes.ownLeases() < Math.ceil(groups / (workers + 1)) || group.freeBeats > COURTESY_BEATS;
+  return (
+    processes.heldBy(processes.processId) < Math.ceil(groups / (workers + 1)) ||
+    group.freeBeats > COURTESY_BEATS
+  );
 };
 
 /** Returns the groups to release: one to a process below its share; a command releases all of its groups to a server. */
@@ -203,14 +205,12 @@ export class Leases {
   constructor({ url, role, clock, log }: LeasesOptions) {
     this.#role = role;
     this.#log = log;
-    const { wake } = this.#wakeup;
     this.#store = new LeaseStore({
       url,
       processId: this.processId,
       role,
       clock,
-      onReleased: wake,
-      onLost: wake,
+      onChange: this.#wakeup.wake,
     });
     this.#expiry = setInterval(() => this.#endExpired(), BEAT_MS / 5).unref();
   }
@@ -238,7 +238,7 @@ export class Leases {
    * Returns the providers that every process with workers asks; none while one of them is not known to ask any. The same
    * array while they do not change.
    */
-  readonly providers = (): readonly string[] => this.#processes.commonProviders();
+  readonly providers = (): readonly string[] => this.#processes.commonProviders;
 
   /** Returns the lease holders as of the last heartbeat; null while heartbeats fail. */
   states(): readonly LeaseState[] | null {
@@ -283,7 +283,7 @@ export class Leases {
   async #heartbeat(): Promise<void> {
     this.#beganAt = performance.now();
     this.#processes.observe(
-      await this.#store.heartbeat(this.#processes.gone(), this.#processes.ownProviders()),
+      await this.#store.heartbeat(this.#processes.gone(), this.#processes.ownProviders),
     );
     this.#validUntil = this.#beganAt + VALID_MS;
     if (this.#stopping.signal.aborted) return;
@@ -302,7 +302,6 @@ export class Leases {
     for (const group of this.#groups) group.end();
   }
 
-  /** Starts, takes or ends a group by what the heartbeat says of its lease. */
   async #settle(group: LeaseGroup): Promise<void> {
     const row = this.#processes.leaseOf(group.name);
     const own = row?.process_id === this.processId ? row.number : null;

@@ -1,15 +1,5 @@
 import type { Heartbeat, LeaseRow, ProcessRow } from './lease-store.ts';
 
-/** Decides which processes are alive, by heartbeats that this process sees change on its own monotonic clock. */
-export interface Liveness {
-  /** Records the rows of one heartbeat. `nowMs`: monotonic. */
-  observe(others: readonly Seen[], nowMs: number): void;
-  /** Returns whether a process counts as gone; one without a row does. */
-  isGone(processId: string): boolean;
-  /** Returns whether a process may be gone, so that the next heartbeat should come soon. */
-  hasDoubt(): boolean;
-}
-
 type Seen = Pick<ProcessRow, 'process_id' | 'beats' | 'connected'>;
 
 interface Watched {
@@ -26,13 +16,15 @@ const SIGHTINGS = 3;
 /** A process without a session has exited; two observations, because it may just be reconnecting. */
 const UNCONNECTED = 2;
 
-export const createLiveness = (): Liveness => {
+/** Decides which processes are alive, by heartbeats that this process sees change on its own monotonic clock. */
+export const createLiveness = () => {
   let watched = new Map<string, Watched>();
   let lastMs = 0;
   const isUnchanged = ({ sinceMs, sightings }: Watched): boolean =>
     sightings >= SIGHTINGS && lastMs - sinceMs >= UNCHANGED_MS;
   return {
-    observe: (others, nowMs) => {
+    /** Records the rows of one heartbeat. `nowMs`: monotonic. */
+    observe: (others: readonly Seen[], nowMs: number): void => {
       lastMs = nowMs;
       watched = new Map(
         others.map(({ process_id, beats, connected }) => {
@@ -50,11 +42,13 @@ export const createLiveness = (): Liveness => {
         }),
       );
     },
-    isGone: (processId) => {
+    /** Returns whether a process counts as gone; one without a row does. */
+    isGone: (processId: string): boolean => {
       const seen = watched.get(processId);
       return seen === undefined || seen.unconnected >= UNCONNECTED || isUnchanged(seen);
     },
-    hasDoubt: () =>
+    /** Returns whether a process may be gone, so that the next heartbeat should come soon. */
+    hasDoubt: (): boolean =>
       [...watched.values()].some(({ unconnected }) => unconnected > 0 && unconnected < UNCONNECTED),
   };
 };
@@ -63,14 +57,14 @@ export type ProcessRole = 'all' | 'api' | 'workers' | 'command';
 
 /** The other processes and the leases as of the last heartbeat of this process. */
 export class ProcessRegistry {
-  readonly #processId: string;
+  readonly processId: string;
   readonly #liveness = createLiveness();
   #last: Heartbeat = { processes: [], leases: [] };
   #ownProviders: readonly string[] | null = null;
   #commonProviders: readonly string[] = [];
 
   constructor(processId: string) {
-    this.#processId = processId;
+    this.processId = processId;
   }
 
   observe(heartbeat: Heartbeat): void {
@@ -79,19 +73,18 @@ export class ProcessRegistry {
     this.#agree();
   }
 
-  /** Records the providers of company data that this process asks. */
   announce(providers: readonly string[]): void {
     this.#ownProviders = providers;
     this.#agree();
   }
 
-  /** Returns what was announced; null: nothing yet. */
-  ownProviders(): readonly string[] | null {
+  /** What was announced; null: nothing yet. */
+  get ownProviders(): readonly string[] | null {
     return this.#ownProviders;
   }
 
-  /** Returns the providers that every process with workers asks; the same array while they do not change. */
-  commonProviders(): readonly string[] {
+  /** The providers that every process with workers asks; the same array while they do not change. */
+  get commonProviders(): readonly string[] {
     return this.#commonProviders;
   }
 
@@ -105,7 +98,7 @@ export class ProcessRegistry {
   /** Records a lease that this process took since the heartbeat. */
   addOwnLease(name: string, number: string): void {
     const leases = this.#last.leases.filter((row) => row.name !== name);
-    this.#last = { ...this.#last, leases: [...leases, { name, number, process_id: this.#processId }] };
+    this.#last = { ...this.#last, leases: [...leases, { name, number, process_id: this.processId }] };
   }
 
   /** Returns the ids of the processes whose rows may be deleted. */
@@ -134,10 +127,6 @@ export class ProcessRegistry {
     return this.#last.leases.find((row) => row.name === name);
   }
 
-  ownLeases(): number {
-    return this.heldBy(this.#processId);
-  }
-
   heldBy(processId: string): number {
     return this.#last.leases.filter((row) => row.process_id === processId).length;
   }
@@ -145,7 +134,7 @@ export class ProcessRegistry {
   /** Returns the process that holds a lease; null if none does or it is gone. */
   liveHolder(row: LeaseRow | undefined): string | null {
     const holder = row?.process_id ?? null;
-    if (holder === null || holder === this.#processId) return holder;
+    if (holder === null || holder === this.processId) return holder;
     return this.#liveness.isGone(holder) ? null : holder;
   }
 }

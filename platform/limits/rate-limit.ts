@@ -39,7 +39,7 @@ const MAX_NAMES = 20_000;
 /** Above this ceiling a ring buffer would be too large, so even a single process leases blocks. */
 const MAX_IN_MEMORY = 100_000;
 
-export interface RateLimiterOptions {
+interface RateLimiterOptions {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   /** Returns whether no other process runs. */
@@ -134,9 +134,8 @@ interface Lease {
   taking: Promise<Verdict> | null;
 }
 
-const NO_LEASE: Lease = {
-  ...{ left: 0, until: 0, slot: '0', block: 1, granted: 0, others: 0, retryAt: 0 },
-  taking: null,
+const newLease = (): Lease => {
+  return { left: 0, until: 0, slot: '0', block: 1, granted: 0, others: 0, retryAt: 0, taking: null };
 };
 
 interface WantedBlock {
@@ -201,25 +200,28 @@ function createLeasingLimiter(pool: pg.Pool, clock: Clock): RateLimiter {
     return lease.left > 0 ? null : { retryMs };
   }
 
+  function spend(lease: Lease): boolean {
+    if (lease.left < 1 || clock.now() >= lease.until) return false;
+    lease.left -= 1;
+    return true;
+  }
+
   async function spendNext(name: string, ceiling: number, windowMs: number, lease: Lease): Promise<Verdict> {
-    while (lease.left < 1 || clock.now() >= lease.until) {
+    while (!spend(lease)) {
       lease.taking ??= takeMore(name, ceiling, windowMs, lease).finally(() => {
         lease.taking = null;
       });
       const verdict = await lease.taking;
       if (verdict !== null) return verdict;
     }
-    lease.left -= 1;
     return null;
   }
 
   return {
     admit: (name, ceiling, windowMs = SECOND) => {
-      const lease = leases.get(name) ?? { ...NO_LEASE };
+      const lease = leases.get(name) ?? newLease();
       leases.set(name, lease);
-      if (lease.left < 1 || clock.now() >= lease.until) return spendNext(name, ceiling, windowMs, lease);
-      lease.left -= 1;
-      return null;
+      return spend(lease) ? null : spendNext(name, ceiling, windowMs, lease);
     },
     giveBack: async (name, ceiling, windowMs = SECOND) => {
       const lease = leases.get(name);

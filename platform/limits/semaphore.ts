@@ -76,16 +76,11 @@ export function createSemaphore({
   };
 }
 
-/** Semaphores by key, each kept for as long as work of its key runs or waits. */
-export interface Semaphores {
-  enter<T>(key: string, work: () => Promise<T>): Promise<T>;
-}
-
-/** Limits concurrency by key. `options` are those of each key's semaphore. */
-export function createSemaphores(options: SemaphoreOptions): Semaphores {
+/** Limits concurrency by key, by a semaphore for as long as work of the key runs or waits. `options`: of each semaphore. */
+export function createSemaphores(options: SemaphoreOptions) {
   const semaphores = new Map<string, Semaphore>();
   return {
-    enter: async (key, work) => {
+    enter: async <T>(key: string, work: () => Promise<T>): Promise<T> => {
       const semaphore = semaphores.get(key) ?? createSemaphore(options);
       semaphores.set(key, semaphore);
       try {

@@ -1,11 +1,11 @@
 import { createReadStream, createWriteStream, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { z } from 'zod';
 import { migrate, ranMigrations } from './migrate.ts';
-import { OWN_SETTINGS, withSettings } from './pool.ts';
+import { openClient } from './pool.ts';
 import { baselined } from './upgrade-path.ts';
 
 /** Copies the contents of a backup out of a database and into an empty one (docs/operations.md, Backup and restore). */
@@ -38,12 +38,7 @@ export type DumpManifest = z.output<typeof manifestSchema>;
 const fileOf = (folder: string, table: string) => join(folder, `${table.split('.')[1]}.copy`);
 
 const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> => {
-  const client = new pg.Client({
-    connectionString: withSettings(url, OWN_SETTINGS),
-    application_name: 'doorplate dump',
-  });
-  client.on('error', () => {});
-  await client.connect();
+  const client = await openClient(url, 'doorplate dump');
   try {
     return await use(client);
   } finally {

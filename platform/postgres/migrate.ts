@@ -3,8 +3,8 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
-import { IDLE_TRANSACTION, OWN_SETTINGS, withSettings } from './pool.ts';
+import type pg from 'pg';
+import { IDLE_TRANSACTION, openClient } from './pool.ts';
 import {
   baselined,
   isBaselineDue,
@@ -21,20 +21,11 @@ import {
 /** SQL files that stand beside the TypeScript that calls their functions. */
 const BESIDE_TYPESCRIPT = 'processors/**/*.sql';
 
-/** A file that PostgreSQL rejected. */
-class RepeatableFailure extends Error {
-  readonly file: string;
-  constructor(file: string, cause: unknown) {
-    super(`${file} failed`, { cause });
-    this.file = file;
-  }
-}
-
 /**
  * Runs the SQL files beside the TypeScript that have changed since they last ran (migrations/README.md), each in a
  * transaction of its own. An older release leaves what a newer one has run: its functions have the same meaning.
  * @param root the program's folder
- * @throws RepeatableFailure
+ * @throws MigrationError
  */
 const runRepeatables = async (client: pg.ClientBase, root: string, release: string): Promise<void> => {
   await client.query(
@@ -60,7 +51,7 @@ const runRepeatables = async (client: pg.ClientBase, root: string, release: stri
       await client.query('commit');
     } catch (error) {
       await client.query('rollback');
-      throw new RepeatableFailure(file, error);
+      throw new MigrationError(describe(error, { migration: file }), { cause: error });
     }
   }
 };
@@ -138,22 +129,11 @@ export async function migrate(
       `a later version made the tables: this one has no migration ${missing.join(', ')}`,
     );
   }
-  const client = new pg.Client({
-    connectionString: withSettings(
-      databaseUrl,
-      `${OWN_SETTINGS} -c lock_timeout=${LOCK_MS} -c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`,
-    ),
+  const client = await openClient(databaseUrl, 'doorplate migrations', {
+    settings: `-c lock_timeout=${LOCK_MS} -c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`,
     connectionTimeoutMillis: CONNECT_MS,
   });
-  // A lost backend rejects the running query; without this listener it would also end the process.
-  client.on('error', () => {});
-  await client.connect();
-  const guard = new pg.Client({
-    connectionString: withSettings(databaseUrl, OWN_SETTINGS),
-    application_name: 'doorplate migrate',
-  });
-  guard.on('error', () => {});
-  await guard.connect();
+  const guard = await openClient(databaseUrl, 'doorplate migrate');
   try {
     await lockOut(guard);
     const recorded = await ranMigrations(client);
@@ -167,7 +147,7 @@ export async function migrate(
     if (problem !== null) throw new MigrationError(problem);
     if (names.some((name) => isBaselineDue(name, recorded))) await recordBaseline(client);
     if (pending.length > 0) await untilUnlocked(client, lockTries, () => runFiles(client, directory, names));
-    if (root !== null) await runBeside(client, root, release);
+    if (root !== null) await runRepeatables(client, root, release);
     return pending;
   } finally {
     await client.end();
@@ -201,15 +181,6 @@ async function runFiles(client: pg.Client, directory: string, names: readonly st
     });
   } catch (error) {
     throw new MigrationError(describe(error, progress), { cause: error });
-  }
-}
-
-async function runBeside(client: pg.Client, root: string, release: string): Promise<void> {
-  try {
-    await runRepeatables(client, root, release);
-  } catch (error) {
-    if (!(error instanceof RepeatableFailure)) throw error;
-    throw new MigrationError(describe(error.cause, { migration: error.file }), { cause: error.cause });
   }
 }
 

@@ -63,7 +63,6 @@ export class Listener {
     void this.#connect(this.#client);
   }
 
-  /** Returns whether notifications currently arrive. */
   isListening(): boolean {
     return this.#isListening;
   }

@@ -37,22 +37,6 @@ const CANCELLED_LATER_MS = 500;
  */
 const KEPT = 1 / 2;
 
-/**
- * Returns the setting that ends a statement which its caller no longer waits for: the server would run it to its end, beside
- * those of the next callers. `queryTimeoutMs`: the limit of the caller; undefined: none.
- */
-const cancelAfter = (queryTimeoutMs: number | undefined): string =>
-  queryTimeoutMs === undefined ? '' : `-c statement_timeout=${queryTimeoutMs + CANCELLED_LATER_MS}`;
-
-/**
- * Calls `onLost` for a lost connection that nothing uses, and keeps that of a transaction from ending the process: its statements
- * are rejected, but pg emits an error as well.
- */
-const surviveLosses = (pool: pg.Pool, onLost: (error: Error) => void): void => {
-  pool.on('connect', (client) => client.on('error', () => undefined));
-  pool.on('error', onLost);
-};
-
 /** Opens a connection pool of the service; a lost idle connection is logged, not thrown. `options`: settings of a session. */
 export const openPool = (
   url: string,
@@ -63,9 +47,13 @@ export const openPool = (
   >,
 ): pg.Pool => {
   const { options: more = '', ...sizes } = options;
+  const { query_timeout: limitMs } = sizes;
   const settings = [
-    ...[POOLED, `-c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`],
-    ...[cancelAfter(options.query_timeout), more],
+    POOLED,
+    `-c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`,
+    // The server would run a statement that its caller no longer waits for to its end, beside those of the next callers.
+    limitMs === undefined ? '' : `-c statement_timeout=${limitMs + CANCELLED_LATER_MS}`,
+    more,
   ].join(' ');
   const pool = new pg.Pool({
     ...sizes,
@@ -73,8 +61,29 @@ export const openPool = (
     min: Math.ceil(KEPT * (sizes.max ?? 10)),
     connectionString: withSettings(url, settings),
   });
-  surviveLosses(pool, (error) => log.warn({ error: error.message }, 'lost a database connection'));
+  // A lost connection rejects the statements of its transaction, and pg emits an error as well, which would end the process.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
   return pool;
+};
+
+/** Opens a connection of its own, named in PostgreSQL. A lost one rejects its statements, and does not end the process. */
+export const openClient = async (
+  url: string,
+  name: string,
+  {
+    settings = '',
+    ...options
+  }: Pick<pg.ClientConfig, 'types' | 'connectionTimeoutMillis'> & { settings?: string } = {},
+): Promise<pg.Client> => {
+  const client = new pg.Client({
+    ...options,
+    connectionString: withSettings(url, `${OWN_SETTINGS} ${settings}`),
+    application_name: name,
+  });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
 };
 
 /** A hanging server never answers the end of a connection. */

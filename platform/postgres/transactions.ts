@@ -1,15 +1,16 @@
-import pg from 'pg';
-import { OWN_SETTINGS, withSettings } from './pool.ts';
+import type pg from 'pg';
+import { openClient } from './pool.ts';
 
-/** Runs a transaction that commits durably, whatever the pool's default: keys and passwords must survive a server crash. */
-export const withSynchronousCommit = async <T>(
+/** Runs a transaction. `begin`: the statements that open it. */
+export const inTransaction = async <T>(
   pool: pg.Pool,
+  begin: string,
   work: (client: pg.ClientBase) => Promise<T>,
 ): Promise<T> => {
   const client = await pool.connect();
   let result: T;
   try {
-    await client.query('begin; set local synchronous_commit to on');
+    await client.query(begin);
     result = await work(client);
     await client.query('commit');
   } catch (error) {
@@ -20,6 +21,12 @@ export const withSynchronousCommit = async <T>(
   client.release();
   return result;
 };
+
+/** Runs a transaction that commits durably, whatever the pool's default: keys and passwords must survive a server crash. */
+export const withSynchronousCommit = <T>(
+  pool: pg.Pool,
+  work: (client: pg.ClientBase) => Promise<T>,
+): Promise<T> => inTransaction(pool, 'begin; set local synchronous_commit to on', work);
 
 /** Runs one statement in a durable transaction. */
 export const queryWithSynchronousCommit = (pool: pg.Pool, text: string, values: unknown[]): Promise<void> =>
@@ -78,12 +85,7 @@ export const exclusiveJob = async <T>(
   name: 'rebuild' | 'rotation',
   work: () => Promise<T>,
 ): Promise<T> => {
-  const db = new pg.Client({
-    connectionString: withSettings(url, OWN_SETTINGS),
-    application_name: `doorplate only one ${name}`,
-  });
-  db.on('error', () => undefined);
-  await db.connect();
+  const db = await openClient(url, `doorplate only one ${name}`);
   try {
     // A timeout configured on the server would release the lock while the work continues.
     await db.query('set idle_in_transaction_session_timeout = 0');

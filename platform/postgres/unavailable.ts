@@ -10,38 +10,21 @@ import type { Config } from '../config/config.ts';
  * Codes of transient errors: Node's codes of DNS and sockets, and SQLSTATEs; two characters stand for a class of
  * SQLSTATEs.
  */
-const TRANSIENT_CODES: ReadonlySet<string> = new Set([
-  // DNS: the name is temporarily unknown, or the resolver does not answer.
-  ...[
-    'ENOTFOUND',
-    'EAI_AGAIN',
-    'EAI_FAIL',
-    'EAI_NODATA',
-    'EAI_NONAME',
-    'ESERVFAIL',
-    'ETIMEOUT',
-    'ENODATA',
-    'EREFUSED',
-  ],
-  // Sockets.
-  ...[
-    'ECONNREFUSED',
-    'ECONNRESET',
-    'ECONNABORTED',
-    'EPIPE',
-    'ETIMEDOUT',
-    'EHOSTUNREACH',
-    'EHOSTDOWN',
-    'ENETUNREACH',
-  ],
-  ...['ENETDOWN', 'EADDRNOTAVAIL', 'EMFILE', 'ENFILE', 'ENOBUFS'],
-  // undici.
-  ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_SOCKET'],
-  // PostgreSQL: connection, transaction rolled back, resources, operator intervention, system error.
-  ...['08', '40', '53', '57', '58'],
-  // Lock not available; a transaction that was idle too long, or read-only after a failover.
-  ...['55P03', '25P03', '25P04', '25006'],
-]);
+const TRANSIENT_CODES: ReadonlySet<string> = new Set(
+  [
+    // DNS: the name is temporarily unknown, or the resolver does not answer.
+    'ENOTFOUND EAI_AGAIN EAI_FAIL EAI_NODATA EAI_NONAME ESERVFAIL ETIMEOUT ENODATA EREFUSED',
+    // Sockets.
+    'ECONNREFUSED ECONNRESET ECONNABORTED EPIPE ETIMEDOUT EHOSTUNREACH EHOSTDOWN ENETUNREACH',
+    'ENETDOWN EADDRNOTAVAIL EMFILE ENFILE ENOBUFS',
+    // undici.
+    'UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET',
+    // PostgreSQL: connection, transaction rolled back, resources, operator intervention, system error.
+    '08 40 53 57 58',
+    // Lock not available; a transaction that was idle too long, or read-only after a failover.
+    '55P03 25P03 25P04 25006',
+  ].flatMap((codes) => codes.split(' ')),
+);
 
 /** Messages of `pg` errors without a code: the session ended or did not answer during the query. */
 const CODELESS = new Set([

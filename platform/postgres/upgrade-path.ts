@@ -11,12 +11,8 @@ export const RELEASE: string = manifest.version;
 const NEEDS = /_needs-(\d+\.\d+\.\d+)$/;
 
 /** Returns whether a release is older than another. */
-export const isOlder = (release: string, than: string): boolean => {
-  const other = than.split('.').map(Number);
-  const parts = release.split('.').map(Number);
-  const at = parts.findIndex((part, index) => part !== other[index]);
-  return at >= 0 && (parts[at] ?? 0) < (other[at] ?? 0);
-};
+export const isOlder = (release: string, than: string): boolean =>
+  release.localeCompare(than, 'en', { numeric: true }) < 0;
 
 /** Selects migrations that need a later release than this one, by their names (migrations/README.md). */
 const needingLaterThan = (migrations: readonly string[], release: string) =>

@@ -19,103 +19,94 @@ export function createMetrics() {
     prefix: 'doorplate_',
     eventLoopMonitoringPrecision: LAG_SAMPLE_MS,
   });
+  const makers = makersOf(registry);
+  const { counter, histogram } = makers;
   return {
     registry,
     /** Seconds from a request's head to its response. */
-    answers: new Histogram({
-      name: 'doorplate_http_answer_seconds',
-      help: 'Time from a request to its answer, by route and status.',
-      labelNames: ['route', 'status'],
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
-      registers: [registry],
-    }),
-    attempts: counter(registry, 'doorplate_enrichment_attempts_total', 'Enrichment attempts by outcome.', {
+    answers: histogram(
+      'doorplate_http_answer_seconds',
+      'Time from a request to its answer, by route and status.',
+      [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+      ['route', 'status'],
+    ),
+    attempts: counter('doorplate_enrichment_attempts_total', 'Enrichment attempts by outcome.', {
       outcome: ['completed', 'failed'],
     }),
-    captures: counter(registry, 'doorplate_captures_total', 'Requests of pixels by what became of them.', {
+    captures: counter('doorplate_captures_total', 'Requests of pixels by what became of them.', {
       outcome: ['session', 'visit', 'retry', 'crawler', 'prefetch', 'refused'],
     }),
-    signals: counter(
-      registry,
-      'doorplate_signals_total',
-      'Clues that were sent in, by what became of them.',
-      {
-        outcome: ['accepted', 'duplicate'],
-      },
-    ),
-    cluesUnavailable: new Counter({
-      name: 'doorplate_company_signals_unavailable_total',
-      help: 'Lookup answers of enabled keys that went without their clues.',
-      registers: [registry],
+    signals: counter('doorplate_signals_total', 'Clues that were sent in, by what became of them.', {
+      outcome: ['accepted', 'duplicate'],
     }),
-    domainChecks: counter(
-      registry,
-      'doorplate_domain_looks_total',
-      'Looks where custom domains point, by outcome.',
-      { outcome: ['points_here', 'dns_timeout', 'dns_error'] },
+    cluesUnavailable: counter(
+      'doorplate_company_signals_unavailable_total',
+      'Lookup answers of enabled keys that went without their clues.',
     ),
-    deliveries: deliveryMetrics(registry),
-    providers: providerMetrics(registry),
-    ...progressMetrics(registry),
+    domainChecks: counter('doorplate_domain_looks_total', 'Looks where custom domains point, by outcome.', {
+      outcome: ['points_here', 'dns_timeout', 'dns_error'],
+    }),
+    deliveries: deliveryMetrics(makers),
+    providers: providerMetrics(makers),
+    ...progressMetrics(makers),
   };
 }
 
-function gauge<Label extends string = never>(
-  registry: Registry,
-  name: string,
-  help: string,
-  ...labelNames: Label[]
-): Gauge<Label> {
-  return new Gauge({ name, help, labelNames, registers: [registry] });
-}
+type Makers = ReturnType<typeof makersOf>;
 
-/** Exports zeros from the start, because a rate would otherwise miss the first failure. */
-function counter<Label extends string>(
-  registry: Registry,
-  name: string,
-  help: string,
-  known: Readonly<Record<Label, readonly string[]>>,
-): Counter<Label> {
-  const labelNames = Object.keys(known) as Label[];
-  const made = new Counter({ name, help, labelNames, registers: [registry] });
-  for (const label of labelNames) {
-    for (const value of known[label]) made.inc({ [label]: value } as Record<Label, string>, 0);
-  }
-  return made;
-}
+const makersOf = (registry: Registry) => {
+  const registers = [registry];
+  return {
+    gauge: <Label extends string = never>(name: string, help: string, ...labelNames: Label[]) =>
+      new Gauge({ name, help, labelNames, registers }),
+    histogram: <Label extends string = never>(
+      name: string,
+      help: string,
+      buckets: number[],
+      labelNames: Label[] = [],
+    ) => new Histogram({ name, help, labelNames, buckets, registers }),
+    /**
+     * `known`: the labels, each with the values for which zeros are exported from the start, because a rate would otherwise
+     * miss the first failure.
+     */
+    counter: <Label extends string = never>(
+      name: string,
+      help: string,
+      known = {} as Readonly<Record<Label, readonly string[]>>,
+    ): Counter<Label> => {
+      const labelNames = Object.keys(known) as Label[];
+      const made = new Counter({ name, help, labelNames, registers });
+      for (const label of labelNames) {
+        for (const value of known[label]) made.inc({ [label]: value } as Record<Label, string>, 0);
+      }
+      return made;
+    },
+  };
+};
 
-function progressMetrics(registry: Registry) {
+function progressMetrics({ gauge, counter }: Makers) {
   const lag = gauge(
-    registry,
     'doorplate_projection_lag_seconds',
     'Age of the newest event when this projection applied it.',
     'name',
   );
   const blockedRows = gauge(
-    registry,
     'doorplate_expiry_blocked_rows',
     'Sessions and reveals that expired more than ten minutes ago and are not deleted yet.',
     'name',
   );
   const blockedSeconds = gauge(
-    registry,
     'doorplate_expiry_blocked_seconds',
     'Time since the oldest of them expired.',
     'name',
   );
   const futureTimes = counter(
-    registry,
     'doorplate_recorded_ahead_total',
     'Recorded times that lay more than a minute ahead of the clock and were treated as now.',
     { mark: FUTURE_TIME_MARKS },
   );
   return {
-    stopped: gauge(
-      registry,
-      'doorplate_stopped',
-      '1 for a projection or processor that an event has stopped.',
-      'name',
-    ),
+    stopped: gauge('doorplate_stopped', '1 for a projection or processor that an event has stopped.', 'name'),
     futureTimes: (mark: FutureTimeMark, by: number): void => futureTimes.inc({ mark }, by),
     /** Records items that are overdue for deletion, and the age of the oldest. */
     expiryBlocked: (name: string, rows: number, seconds: number): void => {
@@ -136,36 +127,25 @@ function progressMetrics(registry: Registry) {
   };
 }
 
-function deliveryMetrics(registry: Registry) {
-  const starts = new Counter({
-    name: 'doorplate_webhook_starts_total',
-    help: 'Attempts at deliveries that were begun.',
-    registers: [registry],
+function deliveryMetrics({ gauge, counter, histogram }: Makers) {
+  const starts = counter('doorplate_webhook_starts_total', 'Attempts at deliveries that were begun.');
+  const outcomes = counter('doorplate_webhook_attempts_total', 'Attempts at deliveries by outcome.', {
+    outcome: ['delivered'],
   });
-  const outcomes = counter(
-    registry,
-    'doorplate_webhook_attempts_total',
-    'Attempts at deliveries by outcome.',
-    { outcome: ['delivered'] },
+  const givenUp = counter(
+    'doorplate_webhook_given_up_total',
+    'Deliveries that failed for good: no attempt is left, or no time.',
   );
-  const givenUp = new Counter({
-    name: 'doorplate_webhook_given_up_total',
-    help: 'Deliveries that failed for good: no attempt is left, or no time.',
-    registers: [registry],
-  });
-  const lag = new Histogram({
-    name: 'doorplate_webhook_first_attempt_seconds',
-    help: 'Time from an event to the first attempt at its delivery.',
-    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300],
-    registers: [registry],
-  });
+  const lag = histogram(
+    'doorplate_webhook_first_attempt_seconds',
+    'Time from an event to the first attempt at its delivery.',
+    [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300],
+  );
   const oldest = gauge(
-    registry,
     'doorplate_webhook_oldest_due_seconds',
     'For how long the oldest delivery is due that neither a pause nor a breaker holds back.',
   );
   const endpoints = gauge(
-    registry,
     'doorplate_webhook_endpoints',
     'Endpoints with pending deliveries, by whether they take them.',
     'state',
@@ -191,34 +171,27 @@ function deliveryMetrics(registry: Registry) {
   };
 }
 
-function providerMetrics(registry: Registry) {
-  const calls = new Counter({
-    name: 'doorplate_provider_calls_total',
-    help: 'Questions to providers by outcome: the match type of the answer, unknown, failed, or not_asked.',
-    labelNames: ['provider', 'outcome'],
-    registers: [registry],
+function providerMetrics({ gauge, counter, histogram }: Makers) {
+  const calls = counter(
+    'doorplate_provider_calls_total',
+    'Questions to providers by outcome: the match type of the answer, unknown, failed, or not_asked.',
+    { provider: [], outcome: [] },
+  );
+  const seconds = histogram(
+    'doorplate_provider_seconds',
+    'Time from a question to a provider to its answer or failure, with the wait for its rate.',
+    [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    ['provider'],
+  );
+  const taken = counter('doorplate_provider_taken_total', "Results whose company is this provider's.", {
+    provider: [],
   });
-  const seconds = new Histogram({
-    name: 'doorplate_provider_seconds',
-    help: 'Time from a question to a provider to its answer or failure, with the wait for its rate.',
-    labelNames: ['provider'],
-    buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    registers: [registry],
-  });
-  const taken = new Counter({
-    name: 'doorplate_provider_taken_total',
-    help: "Results whose company is this provider's.",
-    labelNames: ['provider'],
-    registers: [registry],
-  });
-  const reloads = new Counter({
-    name: 'doorplate_provider_reloads_total',
-    help: 'Changed files of providers that were read again, by outcome.',
-    labelNames: ['provider', 'outcome'],
-    registers: [registry],
-  });
+  const reloads = counter(
+    'doorplate_provider_reloads_total',
+    'Changed files of providers that were read again, by outcome.',
+    { provider: [], outcome: [] },
+  );
   const breaker = gauge(
-    registry,
     'doorplate_provider_breaker_open',
     '1 while this process holds calls back from a provider that keeps failing.',
     'provider',
@@ -239,7 +212,6 @@ function providerMetrics(registry: Registry) {
       calls.inc({ provider, outcome });
       if (outcome !== 'not_asked') seconds.observe({ provider }, ms / 1_000);
     },
-    /** Records that a provider's company became the result. */
     taken: (provider: string): void => taken.inc({ provider }),
     reloaded: (provider: string, outcome: 'reloaded' | 'failed'): void => reloads.inc({ provider, outcome }),
     breaker: (provider: string, isOpen: boolean): void => breaker.set({ provider }, isOpen ? 1 : 0),

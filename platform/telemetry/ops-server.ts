@@ -59,15 +59,13 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        const cut = setTimeout(() => server.closeAllConnections(), CUT_AFTER_MS);
-        server.close(() => {
-          clearTimeout(cut);
-          resolve();
-        });
-        server.closeIdleConnections();
-      }),
+    close: async () => {
+      const cut = setTimeout(() => server.closeAllConnections(), CUT_AFTER_MS);
+      server.close();
+      server.closeIdleConnections();
+      await once(server, 'close');
+      clearTimeout(cut);
+    },
   };
 }
 

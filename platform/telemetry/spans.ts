@@ -45,13 +45,7 @@ export const inSpan = <T>(of: () => SpanOf, work: (note: Note) => Promise<T>): P
   tracing === null ? work(noNote) : tracing.inSpan(of(), work);
 
 /** Serves a request in a span that continues the request's `traceparent` and ends with the response. */
-export const serveInSpan = (
-  route: string,
-  raw: IncomingMessage,
-  response: ServerResponse,
-  id: string,
-  work: () => void,
-): void => {
+export const serveInSpan: Tracing['serve'] = (route, raw, response, id, work) => {
   if (tracing === null) work();
   else tracing.serve(route, raw, response, id, work);
 };

@@ -19,16 +19,11 @@ const SHARED_MS = 1_000;
 const SIGHTINGS = 512;
 
 /** Creates the metrics that are measured on collection, the same in every process; docs/operations.md documents each. */
-export const createStateMetrics = (
-  registry: Registry,
-  measure: () => Promise<StateOfThings>,
-  /** Monotonic clock, milliseconds. */
-  now: () => number,
-): void => {
+export const createStateMetrics = (registry: Registry, measure: () => Promise<StateOfThings>): void => {
   const behindSince = createSightings();
   const state = shareFor(SHARED_MS, () =>
     measure().then((seen) => {
-      behindSince.add(seen, now());
+      behindSince.add(seen, performance.now());
       return seen;
     }),
   );
@@ -43,7 +38,8 @@ export const createStateMetrics = (
     'For how long, as this process saw it, a projection or processor has not come to where the log ended.',
     ['name'],
     (metric, seen) => {
-      for (const { name, position } of seen.positions) metric.set({ name }, behindSince.of(position, now()));
+      for (const { name, position } of seen.positions)
+        metric.set({ name }, behindSince.of(position, performance.now()));
     },
   );
   gauge('doorplate_led', '1: some process leads this group.', ['name'], (metric, seen) => {
@@ -70,7 +66,6 @@ const shareFor = <T>(ms: number, work: () => Promise<T>): (() => Promise<T>) => 
   };
 };
 
-/** Returns a function that registers a gauge, which is filled from the state on each collection. */
 const stateGauges =
   (registry: Registry, state: () => Promise<StateOfThings>) =>
   <Label extends string>(

@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   context,
   DiagLogLevel,
@@ -50,7 +49,7 @@ const FLUSH_MS = 1_500;
 const WARN_INTERVAL_MS = 60_000;
 const LINKS = 64;
 
-type Settings = Pick<Config, 'OTEL_SERVICE_NAME' | 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>;
+type Settings = Pick<Config, 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>;
 
 /** Starts sending spans to an OTLP receiver in the background; the SDK's own variables set its address and headers. */
 export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): Telemetry => {
@@ -76,8 +75,7 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
         }
       });
     },
-    serve: (route, raw, response, id, work) =>
-      serve(tracer.startSpan.bind(tracer), route, raw, response, id, work),
+    serve: (...request) => serve(tracer, ...request),
     withoutTrace: (work) => context.with(ROOT_CONTEXT, work),
     traceparent: () => {
       const active = trace.getSpanContext(context.active());
@@ -96,12 +94,8 @@ const createProvider = (settings: Settings): TracerProvider =>
   new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'doorplate' }))
-      .merge(detectResources({ detectors: [envDetector] }))
-      .merge(
-        resourceFromAttributes(
-          settings.OTEL_SERVICE_NAME ? { 'service.name': settings.OTEL_SERVICE_NAME } : {},
-        ),
-      ),
+      // Reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+      .merge(detectResources({ detectors: [envDetector] })),
     sampler: samplerOf(settings),
     spanProcessors: [
       new BatchSpanProcessor({
@@ -134,20 +128,13 @@ const failed = (span: Span, type: string): void => {
 };
 
 /** Records no URL, header or address, because a path may name a session and a query an address. */
-const serve = (
-  startSpan: (name: string, options: object, parent: typeof ROOT_CONTEXT) => Span,
-  route: string,
-  raw: IncomingMessage,
-  response: ServerResponse,
-  id: string,
-  work: () => void,
-): void => {
+const serve = (tracer: Tracer, ...[route, raw, response, id, work]: Parameters<Tracing['serve']>): void => {
   const given = raw.headers.traceparent;
   const [caller] = spanContexts([typeof given === 'string' ? given : undefined]);
   const parent = caller === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller);
   const method = raw.method ?? '';
   const attributes = { 'http.request.method': method, 'http.route': route, 'doorplate.request_id': id };
-  const span = startSpan(`${method} ${route}`, { kind: SpanKind.SERVER, attributes }, parent);
+  const span = tracer.startSpan(`${method} ${route}`, { kind: SpanKind.SERVER, attributes }, parent);
   response.once('close', () => {
     if (response.headersSent) span.setAttribute('http.response.status_code', response.statusCode);
     if (!response.writableFinished) failed(span, 'caller_left');
@@ -169,7 +156,6 @@ const spanContexts = (traceparents: readonly (string | undefined)[]): SpanContex
     return isSpanContextValid(found) ? [found] : [];
   });
 
-/** Creates the sampler as OTEL_TRACES_SAMPLER specifies. */
 const samplerOf = ({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: Settings): Sampler => {
   const [based, what] = name.startsWith('parentbased_')
     ? [true, name.slice('parentbased_'.length)]

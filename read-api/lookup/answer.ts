@@ -1,6 +1,5 @@
 import { isStale, type SavedResult } from '../../domain/lookup/result.ts';
 import type { Outcome } from '../../domain/usage/events.ts';
-import { parametersOf } from '../../http/contract/parameters.ts';
 import type { ApiRequest, KeyRequest, KeyRoute, Reply } from '../../http/contract/route.ts';
 import type { ShownCompany } from '../../http/contract/schemas/company.ts';
 import type { CluesOf, CompanySignals } from '../../http/contract/schemas/company-signals.ts';
@@ -133,7 +132,7 @@ const withClues = async (
 
 /** What the caller asked about, in the body of a POST or the query of a GET. */
 const addressOf = ({ body, query }: ApiRequest): string | null => {
-  if (body === undefined) return parametersOf(query).get('ip');
+  if (body === undefined) return new URLSearchParams(query).get('ip');
   const { ip } = (body ?? {}) as { ip?: unknown };
   return typeof ip === 'string' ? ip : null;
 };

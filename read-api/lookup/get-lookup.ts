@@ -3,7 +3,6 @@ import type pg from 'pg';
 import { type PublicAddress, parsePublicAddress } from '../../domain/kernel/address.ts';
 import { HOUR } from '../../domain/kernel/time.ts';
 import { isIncomplete, isStale, type SavedResult } from '../../domain/lookup/result.ts';
-import { parametersOf } from '../../http/contract/parameters.ts';
 import type { ApiRequest, KeyRequest, KeyRoute, Reply } from '../../http/contract/route.ts';
 import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
@@ -146,7 +145,7 @@ export const getLookupRoute = (deps: GetLookupDeps): KeyRoute => ({
 /** The only parameter's value; null unless there is exactly one `ip` and nothing else. */
 const ipOf = (query: string): string | null => {
   if (query.startsWith('ip=') && !/[&%+]/.test(query)) return query.slice(3);
-  const entries = [...parametersOf(query)];
+  const entries = [...new URLSearchParams(query)];
   const [entry] = entries;
   return entries.length === 1 && entry?.[0] === 'ip' ? entry[1] : null;
 };

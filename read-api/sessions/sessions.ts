@@ -1,5 +1,5 @@
 import type { DatabasePool } from 'slonik';
-import { asUuid, parametersOf, uuidParam } from '../../http/contract/parameters.ts';
+import { asUuid, uuidParam } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { DayKeys } from '../../platform/crypto/keyring.ts';
@@ -84,7 +84,7 @@ interface FeedParameters {
 
 /** null: a parameter that there is not, or one of them twice, or a limit out of range. */
 const parseQuery = (query: string): FeedParameters | null => {
-  const entries = [...parametersOf(query)];
+  const entries = [...new URLSearchParams(query)];
   const { limit = String(DEFAULT_SESSIONS), tracker_id, cursor, ...others } = Object.fromEntries(entries);
   if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
     return null;

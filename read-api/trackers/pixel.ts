@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { asUuid, parametersOf } from '../../http/contract/parameters.ts';
+import { asUuid } from '../../http/contract/parameters.ts';
 import type { ApiRequest, PublicRoute, Reply } from '../../http/contract/route.ts';
 import { staticAnswers } from '../../http/contract/static-route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
@@ -56,7 +56,7 @@ export const pixelRoute = (
 
 /** The only parameter's value; null unless there is exactly one `tracker_id` and nothing else. */
 const trackerIdOf = (query: string): string | null => {
-  const [entry, ...more] = parametersOf(query);
+  const [entry, ...more] = new URLSearchParams(query);
   return entry?.[0] === 'tracker_id' && more.length === 0 ? entry[1] : null;
 };
 

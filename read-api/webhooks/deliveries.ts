@@ -1,4 +1,4 @@
-import { parametersOf, uuidParam } from '../../http/contract/parameters.ts';
+import { uuidParam } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { BodyOf } from '../../queries/webhooks/webhooks.ts';
@@ -81,7 +81,7 @@ interface HistoryParameters {
 
 /** null: a parameter that there is not, or one of them twice, or a state that there is not. */
 const parseQuery = (query: string): HistoryParameters | null => {
-  const entries = [...parametersOf(query)];
+  const entries = [...new URLSearchParams(query)];
   const { cursor = null, status = null, ...others } = Object.fromEntries(entries);
   if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
     return null;

@@ -6,6 +6,7 @@ import { BackendTimeout, failureCode } from '../../http/errors/failures.ts';
 import { aKey, aRoute, aServer, authorized, type Logged } from './shell.ts';
 
 const withCode = (code: string) => Object.assign(new Error('secret text'), { code });
+const fromServer = (code: string) => Object.assign(withCode(code), { severity: 'FATAL' });
 
 describe('an exception', () => {
   it.each([
@@ -14,13 +15,14 @@ describe('an exception', () => {
     [new OutcomeUnknown(), 'backend_unavailable'],
     [new BackendTimeout(), 'backend_timeout'],
     [withCode('ECONNREFUSED'), 'backend_unavailable'],
-    [withCode('57P01'), 'backend_unavailable'],
-    [withCode('08006'), 'backend_unavailable'],
-    [withCode('57014'), 'backend_timeout'],
+    [fromServer('57P01'), 'backend_unavailable'],
+    [new Error('query failed', { cause: fromServer('57014') }), 'backend_timeout'],
+    [fromServer('08006'), 'backend_unavailable'],
+    [fromServer('57014'), 'backend_timeout'],
     [new Error('Connection terminated unexpectedly'), 'backend_unavailable'],
     [Object.assign(withCode('ENOENT'), { syscall: 'connect' }), 'backend_unavailable'],
-    [new Error('query failed', { cause: withCode('57P03') }), 'backend_unavailable'],
-    [withCode('23505'), 'service_unavailable'],
+    [new Error('query failed', { cause: fromServer('57P03') }), 'backend_unavailable'],
+    [fromServer('23505'), 'service_unavailable'],
     [withCode('ENOENT'), 'service_unavailable'],
     ['a thrown text', 'service_unavailable'],
   ])('%s becomes %s', (failure, code) => {

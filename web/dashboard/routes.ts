@@ -1,6 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { parametersOf } from '../../http/contract/parameters.ts';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
@@ -53,7 +52,7 @@ export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
       user,
       token,
       csrf: csrfOf(token),
-      query: parametersOf(request.query),
+      query: new URLSearchParams(request.query),
       form: formOf(request),
       api: apiOf(request, user),
     };

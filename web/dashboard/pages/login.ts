@@ -1,4 +1,3 @@
-import { parametersOf } from '../../../http/contract/parameters.ts';
 import type { ApiRequest, Reply } from '../../../http/contract/route.ts';
 import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { alert, field, html } from '../components.ts';
@@ -30,7 +29,7 @@ export const loginPages = (deps: LoginDeps): OpenRoute[] => [
     method: 'GET',
     path: '/dashboard/login',
     handle: ({ query }) => {
-      const given = parametersOf(query);
+      const given = new URLSearchParams(query);
       return loginPage({ next: ownPath(given.get('next')), flash: flashMessage(given.get('said')) });
     },
   },
