@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { accept, type Result } from '../domain/kernel/decider.ts';
 import {
   AppendTooLarge,
+  appendBytes,
   type EventStore,
   MAX_APPEND_BYTES,
   type NewEvent,
@@ -95,8 +96,8 @@ const decideBatch = <State, Command, Event extends { type: string; data: object 
 };
 
 /** Measures bytes as the stores do. */
-const bytesOf = ({ data, metadata }: NewEvent): number =>
-  Buffer.byteLength(JSON.stringify(data)) + Buffer.byteLength(JSON.stringify(metadata));
+const bytesOf = ({ type, data, metadata }: NewEvent): number =>
+  appendBytes({ type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) });
 
 const CACHED_STREAMS = 1_000;
 /** Each command that a stale state refuses has it read again. */
