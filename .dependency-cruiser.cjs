@@ -38,8 +38,12 @@ module.exports = {
     only(
       'commands-know-domain-and-port',
       'commands',
-      ['^domain/', PORT, '^platform/(clock/(clock|waiting)|limits/coalesce|telemetry/spans)\\.ts$'],
-      "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays, shared calls and traces.",
+      [
+        '^domain/',
+        PORT,
+        '^platform/(clock/(clock|waiting)|limits/(coalesce|semaphore)|telemetry/spans)\\.ts$',
+      ],
+      "A command loads, decides and appends: it needs the domain, the event store's port, the clock, delays, shared calls, semaphores and traces.",
     ),
     only(
       'projections-know-events',

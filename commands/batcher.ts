@@ -16,6 +16,7 @@ import {
   appendSafely,
   type CommandContext,
   conflictRetries,
+  type DomainEvent,
   type Loaded,
   spanOfCommand,
   toNewEvents,
@@ -55,7 +56,7 @@ const MAX_COMMANDS = 256;
 const MAX_BATCH_BYTES = MAX_APPEND_BYTES - 65_536;
 
 /** Decides commands in order, as many as fit into one append. A command that throws is rejected alone. */
-const decideBatch = <State, Command, Event extends { type: string; data: object }, R extends string>(
+const decideBatch = <State, Command, Event extends DomainEvent, R extends string>(
   { schemas, decider }: Aggregate<State, Command, Event, R>,
   waiting: readonly Waiting<State, Command, R>[],
   from: State,
@@ -99,71 +100,6 @@ const decideBatch = <State, Command, Event extends { type: string; data: object 
 const bytesOf = ({ type, data, metadata }: NewEvent): number =>
   appendBytes({ type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) });
 
-const CACHED_STREAMS = 1_000;
-/** Each command that a stale state refuses has it read again. */
-const READ_GAP_MS = 20;
-
-/** Reads and caches the states of an aggregate's streams, and writes their snapshots. */
-class StreamStates<State, Command, Event extends { type: string; data: object }, R extends string> {
-  readonly #store: EventStore;
-  readonly #aggregate: SnapshottedAggregate<State, Command, Event, R>;
-  readonly #cache = new LRUCache<string, Loaded<State> & object>({ max: CACHED_STREAMS });
-
-  constructor(store: EventStore, aggregate: SnapshottedAggregate<State, Command, Event, R>) {
-    this.#store = store;
-    this.#aggregate = aggregate;
-  }
-
-  /** Returns the last known state, which other processes may have changed since. */
-  cached(stream: string): Loaded<State> | undefined {
-    return this.#cache.get(stream);
-  }
-
-  cache(stream: string, state: Loaded<State>): void {
-    this.#cache.set(stream, state);
-  }
-
-  forget(stream: string): void {
-    this.#cache.delete(stream);
-  }
-
-  /** Reads the current state. Concurrent calls share their reads: another process may have appended very many events. */
-  readonly read = coalesceNextOf(async (stream: string): Promise<Loaded<State>> => {
-    const cached = this.#cache.get(stream);
-    const loaded = await (cached
-      ? loadSince(this.#store, this.#aggregate, stream, cached)
-      : loadFromSnapshot(this.#store, this.#aggregate, stream));
-    const newer = (this.#cache.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
-    if (!newer) this.#cache.set(stream, loaded);
-    return loaded;
-  }, READ_GAP_MS);
-
-  /** Appends a snapshot when one is due, one event per append because each may fill one. A failed one waits for the next. */
-  async snapshot(
-    stream: string,
-    before: Revision | null,
-    { state, revision }: { readonly state: State; readonly revision: Revision },
-    context: CommandContext | undefined,
-  ): Promise<void> {
-    const { sizeOf, snapshot, schemas } = this.#aggregate;
-    const every = snapshotEvery(sizeOf?.(state) ?? 0);
-    const isDue = Math.floor(revision / every) > Math.floor((before ?? 0) / every);
-    if (!isDue || !snapshot || !context) return;
-    try {
-      let last = revision;
-      for (const part of eventsOf(snapshot(state))) {
-        // Separate appends let other commands run in between.
-        const events = toNewEvents(schemas, [part], context);
-        ({ revision: last } = await this.#store.append(stream, last, events));
-        this.#cache.set(stream, { state, revision: last });
-      }
-    } catch (error) {
-      // An oversized snapshot was not written, so the cached state is still correct.
-      if (!(error instanceof AppendTooLarge)) this.#cache.delete(stream);
-    }
-  }
-}
-
 export interface Batcher<State, Command, R extends string> {
   /**
    * Submits a command: decides it together with all others that wait for the same stream, in one append. `read` derives the
@@ -188,27 +124,31 @@ export interface Batcher<State, Command, R extends string> {
   readState<T>(stream: string, read: (state: State) => T): Promise<T>;
 }
 
+const CACHED_STREAMS = 1_000;
+/** Each command that a stale state refuses has it read again. */
+const READ_GAP_MS = 20;
+
 /** Commands of one stream, in order; a command leaves the queue after its append has ended. */
 type Queue<State, Command, R extends string> = Waiting<State, Command, R>[];
 
 /** Creates a batcher; a process needs one per kind of hot stream (architecture, rule 5). */
-export const createBatcher = <State, Command, Event extends { type: string; data: object }, R extends string>(
+export const createBatcher = <State, Command, Event extends DomainEvent, R extends string>(
   store: EventStore,
   aggregate: SnapshottedAggregate<State, Command, Event, R>,
 ): Batcher<State, Command, R> => new StreamBatcher(store, aggregate);
 
-class StreamBatcher<State, Command, Event extends { type: string; data: object }, R extends string>
+class StreamBatcher<State, Command, Event extends DomainEvent, R extends string>
   implements Batcher<State, Command, R>
 {
   readonly #store: EventStore;
   readonly #aggregate: SnapshottedAggregate<State, Command, Event, R>;
-  readonly #states: StreamStates<State, Command, Event, R>;
+  /** The last known states, which other processes may have changed since. */
+  readonly #states = new LRUCache<string, Loaded<State> & object>({ max: CACHED_STREAMS });
   readonly #queues = new Map<string, Queue<State, Command, R>>();
 
   constructor(store: EventStore, aggregate: SnapshottedAggregate<State, Command, Event, R>) {
     this.#store = store;
     this.#aggregate = aggregate;
-    this.#states = new StreamStates(store, aggregate);
   }
 
   submitCommand<T>(
@@ -226,20 +166,20 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
     beforeRefusing?: (refusal: R) => Promise<unknown> | undefined,
   ): Promise<R | 'unchanged' | 'changes'> {
     const { decide } = this.#aggregate.decider;
-    const cached = this.#states.cached(stream);
-    const first = decide(command, (cached ?? (await this.#states.read(stream))).state);
+    const cached = this.#states.get(stream);
+    const first = decide(command, (cached ?? (await this.#read(stream))).state);
     if (first.ok && first.value.length > 0) return 'changes';
     const waiting = first.ok ? undefined : beforeRefusing?.(first.refusal);
     await waiting;
     // A stale state may refuse a command that the current state accepts.
     const isStale = cached !== undefined || waiting !== undefined;
-    const decision = isStale ? decide(command, (await this.#states.read(stream)).state) : first;
+    const decision = isStale ? decide(command, (await this.#read(stream)).state) : first;
     if (!decision.ok) return decision.refusal;
     return decision.value.length === 0 ? 'unchanged' : 'changes';
   }
 
   async readState<T>(stream: string, read: (state: State) => T): Promise<T> {
-    return read((await this.#states.read(stream)).state);
+    return read((await this.#read(stream)).state);
   }
 
   #enqueue<T>(
@@ -279,12 +219,12 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
   async #runBatch(stream: string, queue: Queue<State, Command, R>): Promise<void> {
     const afterConflict = conflictRetries();
     let commands = queue.length;
-    let loaded = this.#states.cached(stream);
+    let loaded: Loaded<State> | undefined = this.#states.get(stream);
     let isCurrent = false;
     try {
       for (;;) {
         if (loaded === undefined) {
-          loaded = await this.#states.read(stream);
+          loaded = await this.#read(stream);
           isCurrent = true;
         }
         const batch = decideBatch(this.#aggregate, queue, loaded.state);
@@ -301,7 +241,7 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
       }
     } catch (error) {
       // The outcome of the append may be unknown, so the cached state is unreliable.
-      this.#states.forget(stream);
+      this.#states.delete(stream);
       for (const waiting of queue.splice(0, commands)) waiting.reject(error);
     }
   }
@@ -317,14 +257,50 @@ class StreamBatcher<State, Command, Event extends { type: string; data: object }
     try {
       const expected = loaded.revision ?? 'no_stream';
       const { revision, position } = await appendSafely(this.#store, stream, expected, batch.events);
-      this.#states.cache(stream, { state: batch.state, revision });
+      const after = { state: batch.state, revision };
+      this.#states.set(stream, after);
       const [first] = queue.splice(0, batch.commands);
       batch.settle(position);
-      await this.#states.snapshot(stream, loaded.revision, { state: batch.state, revision }, first?.context);
+      await this.#snapshot(stream, loaded.revision, after, first?.context);
       return true;
     } catch (error) {
       await afterConflict(error);
       return false;
+    }
+  }
+  /** Reads the current state. Concurrent calls share their reads: another process may have appended very many events. */
+  readonly #read = coalesceNextOf(async (stream: string): Promise<Loaded<State>> => {
+    const cached = this.#states.get(stream);
+    const loaded = await (cached
+      ? loadSince(this.#store, this.#aggregate, stream, cached)
+      : loadFromSnapshot(this.#store, this.#aggregate, stream));
+    const newer = (this.#states.get(stream)?.revision ?? -1) > (loaded.revision ?? -1);
+    if (!newer) this.#states.set(stream, loaded);
+    return loaded;
+  }, READ_GAP_MS);
+
+  /** Appends a snapshot when one is due, one event per append because each may fill one. A failed one waits for the next. */
+  async #snapshot(
+    stream: string,
+    before: Revision | null,
+    { state, revision }: { readonly state: State; readonly revision: Revision },
+    context: CommandContext | undefined,
+  ): Promise<void> {
+    const { sizeOf, snapshot, schemas } = this.#aggregate;
+    const every = snapshotEvery(sizeOf?.(state) ?? 0);
+    const isDue = Math.floor(revision / every) > Math.floor((before ?? 0) / every);
+    if (!isDue || !snapshot || !context) return;
+    try {
+      let last = revision;
+      for (const part of eventsOf(snapshot(state))) {
+        // Separate appends let other commands run in between.
+        const events = toNewEvents(schemas, [part], context);
+        ({ revision: last } = await this.#store.append(stream, last, events));
+        this.#states.set(stream, { state, revision: last });
+      }
+    } catch (error) {
+      // An oversized snapshot was not written, so the cached state is still correct.
+      if (!(error instanceof AppendTooLarge)) this.#states.delete(stream);
     }
   }
 }

@@ -1,4 +1,3 @@
-import { randomFillSync } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { accept, type Decider, type Result } from '../domain/kernel/decider.ts';
 import { type EventSchemas, readEvent } from '../domain/kernel/events.ts';
@@ -17,26 +16,12 @@ import {
   StoreUnavailable,
   WrongExpectedRevision,
 } from '../event-store/port.ts';
-import { type FutureTimeMark, iso, reportFutureTime } from '../platform/clock/clock.ts';
+import { type Clock, type FutureTimeMark, iso, reportFutureTime } from '../platform/clock/clock.ts';
 import { backoffMs, pause } from '../platform/clock/waiting.ts';
 import { inSpan, type SpanOf, traceparent } from '../platform/telemetry/spans.ts';
 
-const BYTES = 16;
-/** Random bytes are drawn for many ids at once, because each call has a fixed cost. */
-const pool = Buffer.alloc(256 * BYTES);
-let used = pool.length;
-
-const rng = (): Uint8Array => {
-  if (used === pool.length) {
-    randomFillSync(pool);
-    used = 0;
-  }
-  used += BYTES;
-  return pool.subarray(used - BYTES, used);
-};
-
 /** Makes a UUID v7: later ids sort after earlier ones, which keeps indexes small. */
-export const newId = (): string => uuid({ rng });
+export const newId = (): string => uuid();
 
 /** A command is retried until both the number of conflicts in a row and the time are used up. */
 const MAX_CONFLICTS = 12;
@@ -77,7 +62,18 @@ export interface CommandContext {
   readonly traceparent?: string;
 }
 
-interface DomainEvent {
+/** Makes the context of work that no request and no event caused. */
+export const ownContext = (clock: Clock, partnerId?: string): CommandContext => {
+  const id = newId();
+  return {
+    correlationId: id,
+    causationId: id,
+    at: clock.now(),
+    ...(partnerId === undefined ? {} : { partnerId }),
+  };
+};
+
+export interface DomainEvent {
   readonly type: string;
   readonly data: object;
 }

@@ -1,14 +1,10 @@
 import { readEvent } from '../domain/kernel/events.ts';
 import { approximateBytes, type EventStore, type RecordedEvent } from '../event-store/port.ts';
-import { type Aggregate, evolveStored, type Loaded, load } from './handle.ts';
+import { type Aggregate, type DomainEvent, evolveStored, type Loaded, load } from './handle.ts';
 
 /** An aggregate whose state can be stored as a snapshot event. */
-export interface SnapshottedAggregate<
-  State,
-  Command,
-  Event extends { type: string; data: object },
-  R extends string,
-> extends Aggregate<State, Command, Event, R> {
+export interface SnapshottedAggregate<State, Command, Event extends DomainEvent, R extends string>
+  extends Aggregate<State, Command, Event, R> {
   /** Omitted for short streams. Returns several events if one append cannot hold the state: see `partOf`. */
   snapshot?(state: State): Event | readonly Event[];
   /** Returns an event's part number within a snapshot in parts; null if it is none. Folding a part must change nothing. */
@@ -29,12 +25,7 @@ const MAX_EVENTS_READ_BACK = 50_000;
 const MAX_BYTES_READ_BACK = 96 * 1_048_576;
 
 /** Reads back to the newest complete snapshot and folds from there. */
-export const loadFromSnapshot = async <
-  State,
-  Command,
-  Event extends { type: string; data: object },
-  R extends string,
->(
+export const loadFromSnapshot = async <State, Command, Event extends DomainEvent, R extends string>(
   store: EventStore,
   aggregate: SnapshottedAggregate<State, Command, Event, R>,
   stream: string,
@@ -57,12 +48,7 @@ export const loadFromSnapshot = async <
  * Folds the events after a known state, which may be old: begins with the newest snapshot instead where it is nearer to the
  * stream's end, or where the events between were truncated.
  */
-export const loadSince = async <
-  State,
-  Command,
-  Event extends { type: string; data: object },
-  R extends string,
->(
+export const loadSince = async <State, Command, Event extends DomainEvent, R extends string>(
   store: EventStore,
   aggregate: SnapshottedAggregate<State, Command, Event, R>,
   stream: string,
@@ -77,14 +63,14 @@ export const loadSince = async <
   return isWhole ? fold(aggregate, known, since) : loadFromSnapshot(store, aggregate, stream);
 };
 
-const fold = <State, Command, Event extends { type: string; data: object }, R extends string>(
+const fold = <State, Command, Event extends DomainEvent, R extends string>(
   aggregate: Aggregate<State, Command, Event, R>,
   known: Loaded<State>,
   events: readonly RecordedEvent[],
 ): Loaded<State> => events.reduce((before, stored) => evolveStored(aggregate, before, stored), known);
 
 /** Returns a predicate that, called on events backwards, is true at the first event of a complete snapshot. */
-const snapshotSearch = <State, Command, Event extends { type: string; data: object }, R extends string>({
+const snapshotSearch = <State, Command, Event extends DomainEvent, R extends string>({
   schemas,
   decider,
   snapshot,

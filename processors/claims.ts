@@ -13,83 +13,66 @@ export interface Claim {
   readonly item: string;
   readonly cycle: number;
   readonly attempt: number;
-  /** The partner that it counts for; null: none. */
+  /** The partner that it counts for; null: not known. */
   readonly partner: string | null;
 }
 
+/** A table with a row for each attempt that is due at a time. All but the names are SQL expressions over a row `w`. */
 export interface DueAttempts {
   /** Name of the prepared statement. */
   readonly name: string;
-  /**
-   * Selects `item`, `cycle`, `attempt` of at most `$2` unclaimed attempts due at `$1`, `for update skip locked` (see
-   * `isClaimed`). `$7` partners have `$8` attempts under way in this process, and may have `$9`.
-   */
-  readonly select: string;
-  /** Selects attempts that a fast clock recorded after `$5` and so scheduled too late; they are due now. */
-  readonly selectAhead: string;
+  readonly table: string;
+  /** The primary key; as text, the item. */
+  readonly key: string;
+  readonly cycle: string;
+  readonly attempt: string;
+  /** null: never. */
+  readonly dueAt: string;
+  /** When that time was recorded. */
+  readonly recordedAt: string;
+  /** The partner that it counts for. */
+  readonly partner: string;
   readonly mark: FutureTimeMark;
-  /** Returns SQL for the partner of an item (a SQL expression). Default: none. */
-  readonly partnerOf?: (item: string) => string;
-  /** Selects the earliest due time over all attempts, claimed or not. */
-  readonly next: string;
 }
 
 /**
- * Returns SQL that is true while a live claim holds the attempt, or while it is held back by one of `$6`; the arguments are
- * SQL expressions. A lease that ends after `$4` is longer than any lease can be, so a fast clock took it and it does not count.
- * The CASE makes the planner look up claims row by row; as a join it reads every claim.
+ * Returns SQL that is false while a live claim holds the attempt of a row, or while it is held back by one of `$6`. A lease that
+ * ends after `$4` is longer than any lease can be, so a fast clock took it and it does not count. The CASE makes the planner look
+ * up claims row by row; as a join it reads every claim.
  */
-export const isClaimed = (item: string, cycle: string, attempt: string): string => `(case when exists (
-  select from work.claim c where c.item = ${item} and c.cycle = ${cycle} and c.attempt = ${attempt}
-    and (c.lease_until > $1 and c.lease_until <= $4 or c.held_by = any ($6))) then true else false end)`;
-
-export interface Claimed {
-  readonly claims: readonly Claim[];
-  /** Milliseconds until the next poll is useful, unless a notification arrives earlier. */
-  readonly waitMs: number;
-}
-
-interface ClaimOptions {
-  /** Milliseconds. */
-  readonly now: number;
-  readonly leaseMs: number;
-  readonly limit: number;
-  /** Names of what cannot be used now, such as providers: attempts that one of them held back stay so. */
-  readonly heldBack?: readonly string[];
-  /** Attempts of each partner that run in this process, and how many may. */
-  readonly running?: ReadonlyMap<string, number>;
-  readonly perPartner?: number;
-}
+const isFree = ({ key, cycle, attempt }: DueAttempts): string => `(case when exists (
+  select from work.claim c where c.item = w.${key}::text and c.cycle = ${cycle} and c.attempt = ${attempt}
+    and (c.lease_until > $1 and c.lease_until <= $4 or c.held_by = any ($6))) then false else true end)`;
 
 /**
- * Claims due attempts. A claim ends with the outcome of its attempt or with its lease, so an expired lease repeats an
- * attempt and never loses one.
+ * Returns SQL that claims at most `$2` attempts: the earliest that are due at `$1`, of each partner so many that it has at most `$9`
+ * with the `$8` that run in this process; and those that a fast clock recorded after `$5` and so scheduled too late.
  */
-export const claimDue = async (
-  pool: pg.Pool,
-  { name, select, selectAhead, next, mark, partnerOf = () => 'null' }: DueAttempts,
-  { now, leaseMs, limit, heldBack = [], running = new Map(), perPartner }: ClaimOptions,
-): Promise<Claimed> => {
-  const leaseUntil = now + leaseMs;
-  const times = [at(now), limit, at(leaseUntil), at(aheadAfter(leaseUntil)), at(aheadAfter(now))];
-  const ofPartners = perPartner === undefined ? [] : [[...running.keys()], [...running.values()], perPartner];
-  const { rows } = await pool.query<{ claims: Claim[]; ahead: number; next: Date | null }>({
-    name,
-    text: `with due as materialized (${select}),
-             ahead as materialized (${selectAhead}),
-             held as (
-               insert into work.claim as held (item, cycle, attempt, lease_until)
-               select item, cycle, attempt, $3 from (table due union table ahead limit $2) claimed
-               on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until, held_by = null
-                 where held.lease_until <= $1 or held.lease_until > $4
-               returning item, cycle, attempt, (${partnerOf('held.item')}) as partner)
-           select (select coalesce(json_agg(held), '[]') from held) as claims, (select count(*)::int from ahead) as ahead,
-                  (${next}) as next`,
-    values: [...times, heldBack, ...ofPartners],
-  });
-  const [row] = rows;
-  reportFutureTime(mark, row?.ahead ?? 0);
-  return { claims: row?.claims ?? [], waitMs: waitMs(row?.next ?? null, now) };
+const claimText = (due: DueAttempts): string => {
+  const { table, key, cycle, attempt, dueAt, recordedAt, partner } = due;
+  const select = `
+    select w.${key}::text as item, ${cycle} as cycle, ${attempt} as attempt, ${partner} as partner from ${table} w
+    where ${isFree(due)}`;
+  return `
+    with earliest as (
+      select id, row_number() over (partition by partner order by due_at) + running as nth from (
+        select w.${key} as id, ${partner} as partner, ${dueAt} as due_at, coalesce(p.running, 0) as running
+        from ${table} w left join unnest($7::uuid[], $8::integer[]) p (id, running) on p.id = ${partner}
+        where ${dueAt} <= $1 and coalesce(p.running, 0) < $9 and ${isFree(due)}
+        order by ${dueAt} limit $2) of_all),
+    due as materialized (
+      ${select} and w.${key} = any (array(select id from earliest where nth <= $9)) for update of w skip locked),
+    ahead as materialized (
+      ${select} and ${dueAt} is not null and ${recordedAt} > $5 limit $2 for update of w skip locked),
+    claimed as materialized (table due union table ahead limit $2),
+    held as (
+      insert into work.claim as held (item, cycle, attempt, lease_until)
+      select item, cycle, attempt, $3 from claimed
+      on conflict (item, cycle, attempt) do update set lease_until = excluded.lease_until, held_by = null
+        where held.lease_until <= $1 or held.lease_until > $4
+      returning item, cycle, attempt)
+    select (select coalesce(json_agg(claimed), '[]') from claimed join held using (item, cycle, attempt)) as claims,
+           (select count(*)::int from ahead) as ahead, (select min(${dueAt}) from ${table} w) as next`;
 };
 
 /** Ends a claim whose attempt was not made: it is due again as soon as `heldBy` can be used. */
@@ -135,9 +118,9 @@ export interface ClaimLoopOptions {
   readonly leaseMs: number;
   /** Number of attempts that this process makes at a time. */
   readonly slots: number;
-  /** Number of those that may be of one partner. Default: all, and `due` has no partners. */
-  readonly perPartner?: number;
-  /** Returns the names of what cannot be used now. Default: none. */
+  /** Number of those that may be of one partner. */
+  readonly perPartner: number;
+  /** Returns the names of what cannot be used now, such as providers: what one of them held back stays so. Default: none. */
   readonly heldBack?: () => readonly string[];
   /**
    * Makes the attempt and records its outcome. If it fails, the attempt is due again after its lease.
@@ -159,7 +142,10 @@ const RETRY_MS = 500;
 /** Attempts that become due within this time share the next poll. */
 const BATCH_WINDOW_MS = 20;
 
-/** Makes the attempts that are due, until it is stopped. */
+/**
+ * Claims and makes the attempts that are due, until it is stopped. A claim ends with the outcome of its attempt or with its lease,
+ * so an expired lease repeats an attempt and never loses one.
+ */
 export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const { pool, clock, due, leaseMs, slots, perPartner, heldBack = () => [], attempt, onFailed } = options;
   const running = new Map<Promise<void>, Claim>();
@@ -190,14 +176,26 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   }
 
   /** Whether a partner's ceiling, rather than the number of due attempts, may have ended the last claim. */
-  const isAtCeiling = (): boolean =>
-    perPartner !== undefined && [...runningOfPartners().values()].some((count) => count >= perPartner);
+  const isAtCeiling = (): boolean => [...runningOfPartners().values()].some((count) => count >= perPartner);
 
-  function claim(limit: number): Promise<Claimed> {
-    return claimDue(pool, due, {
-      ...{ now: clock.now(), leaseMs, limit, heldBack: heldBack(), running: runningOfPartners() },
-      ...(perPartner !== undefined && { perPartner }),
-    }).catch(() => ({ claims: [], waitMs: RETRY_MS }));
+  /** Claims due attempts. `waitMs`: milliseconds until the next poll is useful, unless a notification arrives earlier. */
+  async function claim(
+    limit: number,
+  ): Promise<{ readonly claims: readonly Claim[]; readonly waitMs: number }> {
+    const now = clock.now();
+    const leaseUntil = now + leaseMs;
+    const ofPartners = runningOfPartners();
+    const { rows } = await pool.query<{ claims: Claim[]; ahead: number; next: Date | null }>({
+      name: due.name,
+      text: claimText(due),
+      values: [
+        ...[at(now), limit, at(leaseUntil), at(aheadAfter(leaseUntil)), at(aheadAfter(now)), heldBack()],
+        ...[[...ofPartners.keys()], [...ofPartners.values()], perPartner],
+      ],
+    });
+    const [row] = rows;
+    reportFutureTime(due.mark, row?.ahead ?? 0);
+    return { claims: row?.claims ?? [], waitMs: waitMs(row?.next ?? null, now) };
   }
 
   const loop = (async () => {
@@ -205,7 +203,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       const free = slots - running.size;
       let waitMs = RETRY_MS;
       if (free > 0) {
-        const claimed = await claim(free);
+        const claimed = await claim(free).catch(() => ({ claims: [], waitMs: RETRY_MS }));
         for (const one of claimed.claims) start(one);
         const count = claimed.claims.length;
         if (count === free || (count > 0 && isAtCeiling())) continue;

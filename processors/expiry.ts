@@ -1,15 +1,20 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
-import { appendSafely, type CommandContext, conflictRetries, toNewEvents } from '../commands/handle.ts';
+import {
+  appendSafely,
+  type CommandContext,
+  conflictRetries,
+  ownContext,
+  toNewEvents,
+} from '../commands/handle.ts';
 import type { EventSchemas } from '../domain/kernel/events.ts';
 import { HOUR, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import { expiredStream } from '../domain/sessions/events.ts';
 import type { EventStore, Position } from '../event-store/port.ts';
-import type { Clock } from '../platform/clock/clock.ts';
 import { pause } from '../platform/clock/waiting.ts';
 import { queryWithSynchronousCommit } from '../platform/postgres/transactions.ts';
 import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
+import type { ProcessorDeps } from './deps.ts';
 import { inParallel } from './for-each.ts';
 import { type ExpiredStream, retireStream } from './retire-streams.ts';
 
@@ -33,15 +38,6 @@ const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]):
       rows.map(({ expires_at }) => expires_at),
     ],
   );
-
-/** Removes the records of items whose expiry events are projected. */
-const forgetExpiring = async (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]): Promise<void> => {
-  await pool.query({
-    name: 'forget_expiring',
-    text: 'delete from work.expiring where kind = $1 and id = any ($2)',
-    values: [kind, rows.map(({ id }) => id)],
-  });
-};
 
 /**
  * Finds items that an earlier sweep deleted without appending their expiry events: recorded, but gone from the read model.
@@ -105,10 +101,7 @@ export interface Expiring {
   expiredEvent(partnerId: string, expired: [id: string, at: string][]): { type: string; data: object };
 }
 
-export interface SweepOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface SweepOptions extends ProcessorDeps {
   readonly log: Logger;
   readonly consumers: Consumers;
   /**
@@ -179,7 +172,7 @@ export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void
     // Until the previous run's events are projected, its items still appear as due.
     if (!(await projected(kind.name, await store.head()))) return;
     const cutOff = await readCutOff(pool, kind.name, kind.present);
-    if (cutOff.length > 0 && !(await recordExpired(kind, options, cutOff))) return;
+    if (!(await recordExpired(kind, options, cutOff))) return;
     await inBatches(kind, options, consumerProgress);
   } catch (error) {
     if (!options.signal.aborted) throw error;
@@ -233,25 +226,17 @@ const retire = async (
   return gone;
 };
 
-/** Appends the expiry events and waits for their projection; false if that takes too long and the next run continues. */
+/**
+ * Appends the expiry events, one per partner, waits for their projection and removes the items' records; false if that takes too
+ * long and the next run continues.
+ */
 const recordExpired = async (
-  kind: Expiring,
-  options: SweepOptions,
+  { name, expiredEvent, schemas }: Expiring,
+  { store, pool, clock, projected }: SweepOptions,
   gone: readonly ExpiringId[],
 ): Promise<boolean> => {
-  if (!(await options.projected(kind.name, await appendExpired(kind, options, gone)))) return false;
-  if (gone.length > 0) await forgetExpiring(options.pool, kind.name, gone);
-  return true;
-};
-
-/** Appends the expiry events, one per partner. @returns the position of the last event; null if there was none */
-const appendExpired = async (
-  { expiredEvent, schemas }: Expiring,
-  { store, clock }: SweepOptions,
-  gone: readonly ExpiringId[],
-): Promise<Position | null> => {
-  const id = uuid();
-  const context = { correlationId: id, causationId: id, at: clock.now() };
+  if (gone.length === 0) return true;
+  const context = ownContext(clock);
   const positions: (Position | null)[] = [];
   await inParallel(
     Map.groupBy(gone, ({ partner_id }) => partner_id),
@@ -262,8 +247,16 @@ const appendExpired = async (
       );
     },
   );
-  if (positions.includes(null)) return store.head();
-  return positions.reduce((last, cursor) => (last === null || (cursor ?? last) > last ? cursor : last), null);
+  const last = positions.includes(null)
+    ? await store.head()
+    : positions.reduce((one, other) => ((other ?? -1n) > (one ?? -1n) ? other : one));
+  if (!(await projected(name, last))) return false;
+  await pool.query({
+    name: 'forget_expiring',
+    text: 'delete from work.expiring where kind = $1 and id = any ($2)',
+    values: [name, gone.map(({ id }) => id)],
+  });
+  return true;
 };
 
 /** A blocked deletion is never silent (architecture, rule 9). */

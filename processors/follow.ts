@@ -8,15 +8,6 @@ import type { Lease } from '../platform/leases/leases.ts';
 import { isTransient } from '../platform/postgres/unavailable.ts';
 import { inSpan, type SpanOf } from '../platform/telemetry/spans.ts';
 
-/** The checkpoints of all processors of a process, saved together in one debounced statement. */
-interface ProcessorCheckpoints {
-  load(name: string): Promise<{ readonly position: Position | null; readonly stoppedBy: string | null }>;
-  /** Schedules the save of a position. `handled`: the processor handled events on the way. */
-  passed(name: string, position: Position, lease: Lease, handled: boolean): void;
-  markStopped(name: string, stoppedBy: string | null): Promise<void>;
-  flush(): Promise<void>;
-}
-
 interface Passed {
   readonly position: Position;
   readonly lease: Lease;
@@ -25,7 +16,8 @@ interface Passed {
 /** `handled` bounds how many events are handled again after a crash. */
 const SAVE_MS = { handled: 500, passed: 1_000 } as const;
 
-export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints => {
+/** Creates the checkpoints of all processors of a process, saved together in one debounced statement. */
+export const createProcessorCheckpoints = (pool: pg.Pool) => {
   const waiting = new Map<string, Passed>();
   let timer: NodeJS.Timeout | null = null;
   let dueAt = Number.POSITIVE_INFINITY;
@@ -56,7 +48,7 @@ export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints 
   };
 
   return {
-    load: async (name) => {
+    load: async (name: string): Promise<{ position: Position | null; stoppedBy: string | null }> => {
       await pool.query('insert into work.processor (name) values ($1) on conflict (name) do nothing', [name]);
       const { rows } = await pool.query('select position, stopped_by from work.processor where name = $1', [
         name,
@@ -64,11 +56,12 @@ export const createProcessorCheckpoints = (pool: pg.Pool): ProcessorCheckpoints 
       const { position, stopped_by } = rows[0];
       return { position: position === null ? null : (BigInt(position) as Position), stoppedBy: stopped_by };
     },
-    passed: (name, position, lease, handled) => {
+    /** Schedules the save of a position. `handled`: the processor handled events on the way. */
+    passed: (name: string, position: Position, lease: Lease, handled: boolean): void => {
       waiting.set(name, { position, lease });
       flushIn(handled ? SAVE_MS.handled : SAVE_MS.passed);
     },
-    markStopped: async (name, stoppedBy) => {
+    markStopped: async (name: string, stoppedBy: string | null): Promise<void> => {
       await pool.query('update work.processor set stopped_by = $2 where name = $1', [name, stoppedBy]);
     },
     flush,
@@ -105,8 +98,6 @@ export interface FollowingProcessor extends FollowedStreams {
   readonly includeExpired?: boolean;
   /** Returns how long an event may wait for a batch, in milliseconds; infinity: as long as the tail itself waits. Called for each batch. */
   gatherMs?(): number;
-  /** Called with the checkpoint before the first event of each run. */
-  begin?(after: Position | null): Promise<void>;
   /** Must be idempotent: a crash may repeat an event whose handling was already complete. */
   handle(event: RecordedEvent): Promise<void>;
   /** Handles a batch of one lane. If it fails, the events are handled one by one. */
@@ -115,7 +106,7 @@ export interface FollowingProcessor extends FollowedStreams {
 
 export interface FollowOptions {
   readonly tail: Tail;
-  readonly checkpoints: ProcessorCheckpoints;
+  readonly checkpoints: ReturnType<typeof createProcessorCheckpoints>;
   readonly log: Logger;
   /** Called after each batch with the position passed. */
   readonly onPassed: (name: string, position: Position) => void;
@@ -154,14 +145,13 @@ class ProcessorRun {
   }
 
   async run(lease: Lease): Promise<void> {
-    const { name, prefixes, lane, includeExpired = false, gatherMs, begin } = this.#processor;
+    const { name, prefixes, lane, includeExpired = false, gatherMs } = this.#processor;
     const { tail, checkpoints, onPassed, onStopped, onRunning } = this.#options;
     const signal = this.#signal;
     const { position: after, stoppedBy } = await checkpoints.load(name);
     this.#isStopped = stoppedBy !== null;
     if (this.#isStopped) onStopped?.(name);
     else onRunning?.(name);
-    await begin?.(after);
     const following = { after, prefixes, includeExpired, signal, ...(gatherMs ? { gatherMs } : {}) };
     for await (const { events, position } of tail.follow(following)) {
       for (const group of inLanes(events, lane)) {

@@ -15,6 +15,7 @@ import {
 import type { Clock } from '../platform/clock/clock.ts';
 import { throttled } from '../platform/clock/waiting.ts';
 import type { ConsumerProgress } from './consumers.ts';
+import type { ProcessorDeps } from './deps.ts';
 
 /** Progress of read models or processors. */
 export interface Reached {
@@ -118,10 +119,7 @@ const successorOf = (stream: string): string | null =>
 export const forgetNames = async ({
   store,
   clock,
-}: {
-  readonly store: EventStore;
-  readonly clock: Clock;
-}): Promise<void> => {
+}: Pick<ProcessorDeps, 'store' | 'clock'>): Promise<void> => {
   const before = clock.now() - NAMES_KEPT_DAYS * DAY;
   await store.forgetNames({ prefixes: FORGOTTEN, before, successorOf });
 };

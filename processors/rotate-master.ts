@@ -1,8 +1,5 @@
-import type pg from 'pg';
 import type { CommandContext } from '../commands/handle.ts';
 import { resealSecrets } from '../commands/webhooks/manage-endpoints.ts';
-import type { EventStore } from '../event-store/port.ts';
-import type { Clock } from '../platform/clock/clock.ts';
 import { resealKeys } from '../platform/crypto/keyring.ts';
 import {
   beginKeyChange,
@@ -13,16 +10,14 @@ import {
 } from '../platform/crypto/master-key.ts';
 import { AnotherRuns, exclusiveJob } from '../platform/postgres/transactions.ts';
 import { endpointsSealedOtherwise } from '../queries/webhooks/webhooks.ts';
+import type { ProcessorDeps } from './deps.ts';
 import type { Reached } from './retire-streams.ts';
 
-export interface RotationDeps {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
+export interface RotationDeps extends ProcessorDeps {
   readonly databaseUrl: string;
   /** Of the read models. */
   readonly progress: Reached;
   readonly master: MasterKey;
-  readonly clock: Clock;
   /** The data folder's key file; null if the keys are configured. */
   readonly keyFile: string | null;
   /** Time after which no process still writes under the previous key, milliseconds. */

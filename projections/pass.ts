@@ -16,11 +16,7 @@ import {
 import type { Progress } from './progress.ts';
 import { type Projection, relevantTo, storableEvents } from './projection.ts';
 
-interface Isolation {
-  readonly db: pg.ClientBase;
-  readonly lease: Lease;
-  readonly onStopped: (name: string, stoppedBy: string) => void;
-}
+type Isolation = Pick<PassOptions, 'db' | 'lease' | 'onStopped'>;
 
 /**
  * Applies a batch to all projections, or to each alone if one fails.

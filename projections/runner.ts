@@ -6,7 +6,7 @@ import { createWakeup, pause } from '../platform/clock/waiting.ts';
 import type { Lease } from '../platform/leases/leases.ts';
 import { endClient, IDLE_TRANSACTION, KEPT_ALIVE } from '../platform/postgres/pool.ts';
 import { type Checkpoint, CheckpointMoved, loadCheckpoints } from './checkpoints.ts';
-import { type PassOptions, runPass } from './pass.ts';
+import { runPass } from './pass.ts';
 import type { Progress } from './progress.ts';
 import type { Projection } from './projection.ts';
 
@@ -154,16 +154,14 @@ const runSession = async (
   signal: AbortSignal,
   untilCaughtUp: boolean,
 ): Promise<void> => {
-  const { tail, pool, progress, log } = options;
-  await withConnection(options.url, lease, signal, (db, ending) => {
-    const pass: PassOptions = {
-      tail,
+  const { tail, log } = options;
+  await withConnection(options.url, lease, signal, (db, ending) =>
+    runPass({
+      ...options,
       db,
-      pool,
       lease,
       projections,
       checkpoints,
-      progress,
       signal: ending,
       onApplied: (names, lastEventAt) => options.onApplied?.(names, lastEventAt),
       onStopped: (name, stoppedBy) => {
@@ -175,9 +173,8 @@ const runSession = async (
         options.onRunning?.([name]);
       },
       ...(untilCaughtUp ? { isDone: (position) => tail.covers(position) } : {}),
-    };
-    return runPass(pass);
-  });
+    }),
+  );
 };
 
 /** Retries the poison event of a projection after a minute, or resumes at once when a rebuild has passed it. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import { DAY, hasUsualYear, utcDay } from '../domain/kernel/time.ts';
+import { namedParameters } from './query.ts';
 
 /** Usage range. */
 const LONGEST_DAYS = 31;
@@ -18,14 +19,10 @@ export interface UtcRange {
  * `now` in milliseconds.
  */
 export const utcRange = (query: string, now: number): UtcRange | null => {
-  const entries = [...new URLSearchParams(query)];
-  const given = new Map(entries);
-  if (given.size !== entries.length) return null;
-  for (const name of given.keys()) if (name !== 'from' && name !== 'to') return null;
-  const tomorrow = utcDay(now + DAY);
-  if (!given.has('from') && given.has('to')) return null;
-  const from = midnight(given.get('from') ?? utcDay(now));
-  const to = midnight(given.get('to') ?? tomorrow);
+  const given = namedParameters(query, ['from', 'to']);
+  if (given === null || (given.from === undefined && given.to !== undefined)) return null;
+  const from = midnight(given.from ?? utcDay(now));
+  const to = midnight(given.to ?? utcDay(now + DAY));
   if (from === null || to === null) return null;
   const days = (to - from) / DAY;
   return days > 0 && days <= LONGEST_DAYS

@@ -163,9 +163,10 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
 };
 
 export const webhookWork = ({ runtime, metrics, applied }: WorkerContext): WorkerModule => {
-  const { pool, clock, dayKeys } = runtime;
+  const { pool, clock, dayKeys, progress } = runtime;
   const queueing = queueWebhookEvents({
     ...runtime,
+    endpointsAt: (position) => progress.reached([webhooks.name], position, PROJECTED_MS, 'patient'),
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });

@@ -81,21 +81,6 @@ export interface TrackerName {
   readonly tracker_id: string;
 }
 
-/** The commands on custom domains, all idempotent. */
-export interface DomainCommands {
-  /** Starts a domain's activation, or restarts a failed one. */
-  claim(
-    of: TrackerName,
-    hostname: string,
-    context: CommandContext,
-  ): Promise<Result<ClaimedDomain, ClaimRefusal>>;
-  release(
-    of: TrackerName,
-    domainId: string,
-    context: CommandContext,
-  ): Promise<Result<ReleasedDomain, ReleaseRefusal>>;
-}
-
 interface DomainCommandDeps {
   readonly store: EventStore;
   /** The service's own host names, which no partner can claim. */
@@ -109,14 +94,15 @@ interface DomainCommandDeps {
 }
 
 /**
- * Creates the commands. A claim takes two steps, because no append spans two streams: a slot of its tracker, which limits
+ * Creates the commands on custom domains, all idempotent. A claim takes two steps, because no append spans two streams: a slot of its tracker, which limits
  * the number, and then the name, which decides the owner. After a crash between them,
  * `processors/domains/keep-domains.ts` completes the claim (docs/adr, "A domain's place and its name").
  */
-export const createDomainCommands = (deps: DomainCommandDeps): DomainCommands => {
+export const createDomainCommands = (deps: DomainCommandDeps) => {
   const slots = createSlotsBatcher(deps.store);
   const names = createNamesBatcher(deps.store);
 
+  /** Starts a domain's activation, or restarts a failed one. */
   const claim = async (
     of: TrackerName,
     hostname: string,
@@ -172,6 +158,7 @@ export const createDomainCommands = (deps: DomainCommandDeps): DomainCommands =>
 
   return { claim, release };
 };
+export type DomainCommands = ReturnType<typeof createDomainCommands>;
 
 /** Returns whether the tracker may claim the name, before a slot is taken that would have to be freed again. */
 const claimability = async (

@@ -17,7 +17,7 @@ import {
   snapshotPartner,
 } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import { type Batched, type Batcher, createBatcher } from '../batcher.ts';
+import { type Batcher, createBatcher } from '../batcher.ts';
 import type { CommandContext } from '../handle.ts';
 import type { SnapshottedAggregate } from '../snapshots.ts';
 
@@ -37,9 +37,6 @@ export interface Managed {
 
 type Outcome<T> = Promise<Result<T & Managed, PartnerRefusal>>;
 
-const run = (store: EventStore, command: PartnerCommand, context: CommandContext) =>
-  partnersOf(store).submitCommand(partnerStream(command.partner_id), command, context, () => null);
-
 /** One batcher per store, so that all commands of a process share its cache. */
 const batchers = new WeakMap<EventStore, Batcher<Partner, PartnerCommand, PartnerRefusal>>();
 const partnersOf = (store: EventStore): Batcher<Partner, PartnerCommand, PartnerRefusal> => {
@@ -48,17 +45,23 @@ const partnersOf = (store: EventStore): Batcher<Partner, PartnerCommand, Partner
   return known;
 };
 
-const withPosition = <T>(
-  handled: Result<Batched<null>, PartnerRefusal>,
+/** @returns `value` with the position of the command's events */
+const run = async <T>(
+  store: EventStore,
+  command: PartnerCommand,
+  context: CommandContext,
   value: T,
-): Result<T & Managed, PartnerRefusal> =>
-  handled.ok ? { ok: true, value: { ...value, position: handled.value.position } } : handled;
+): Outcome<T> => {
+  const stream = partnerStream(command.partner_id);
+  const handled = await partnersOf(store).submitCommand(stream, command, context, () => null);
+  return handled.ok ? { ok: true, value: { ...value, position: handled.value.position } } : handled;
+};
 
 /** Returns the id of the partner with this name. */
 export const partnerIdOf = (name: string): string => uuidOf(name, PARTNERS);
 
 /** Creates a partner account; refused if the name is taken. */
-export const createPartner = async (
+export const createPartner = (
   store: EventStore,
   name: string,
   context: CommandContext,
@@ -66,17 +69,17 @@ export const createPartner = async (
 ): Outcome<{ partner_id: string }> => {
   const partner_id = partnerIdOf(name);
   const command = { type: 'CreatePartner', partner_id, name, ceilings, at: context.at } as const;
-  return withPosition(await run(store, command, context), { partner_id });
+  return run(store, command, context, { partner_id });
 };
 
 /** Changes some of a partner's ceilings; existing keys keep their limits. */
-export const setCeilings = async (
+export const setCeilings = (
   store: EventStore,
   { partner_id, ceilings }: { partner_id: string; ceilings: Partial<Ceilings> },
   context: CommandContext,
 ): Outcome<{ partner_id: string }> => {
   const command = { type: 'SetCeilings', partner_id, ceilings, at: context.at } as const;
-  return withPosition(await run(store, command, context), { partner_id });
+  return run(store, command, context, { partner_id });
 };
 
 /** Generates a random API key. */
@@ -92,7 +95,7 @@ export interface NewKey {
 }
 
 /** Creates an API key. The events hold only its SHA-256, so the key cannot be shown again. */
-export const createKey = async (
+export const createKey = (
   store: EventStore,
   { partner_id, name, limits, api_key, by }: NewKey,
   context: CommandContext,
@@ -100,26 +103,24 @@ export const createKey = async (
   const hash = createHash('sha256').update(api_key).digest('hex');
   const key_id = `key_${hash.slice(0, 24)}`;
   const command = { type: 'CreateKey', partner_id, key_id, name, hash, limits, by, at: context.at } as const;
-  return withPosition(await run(store, command, context), { key_id, api_key });
+  return run(store, command, context, { key_id, api_key });
 };
 
 /** Changes some of a key's limits. */
-export const updateKey = async (
+export const updateKey = (
   store: EventStore,
   change: { partner_id: string; key_id: string; limits: Partial<KeyLimits>; by: KeyManager },
   context: CommandContext,
 ): Outcome<{ key_id: string }> => {
   const { key_id } = change;
   const command = { type: 'UpdateKey', ...change, at: context.at } as const;
-  return withPosition(await run(store, command, context), { key_id });
+  return run(store, command, context, { key_id });
 };
 
 /** Revokes a key for ever. Idempotent. */
-export const revokeKey = async (
+export const revokeKey = (
   store: EventStore,
   { partner_id, key_id }: { partner_id: string; key_id: string },
   context: CommandContext,
 ): Outcome<{ key_id: string }> =>
-  withPosition(await run(store, { type: 'RevokeKey', partner_id, key_id, at: context.at }, context), {
-    key_id,
-  });
+  run(store, { type: 'RevokeKey', partner_id, key_id, at: context.at }, context, { key_id });

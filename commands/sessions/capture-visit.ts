@@ -24,6 +24,7 @@ import {
   StreamExpired,
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
+import { createSemaphores } from '../../platform/limits/semaphore.ts';
 import { createBatchDelay, GROUP_COMMIT_DELAY } from '../batch-delay.ts';
 import {
   appendSafely,
@@ -106,7 +107,8 @@ export function createCaptureVisit(
   reserveQueue: ReserveQueue,
 ): CaptureVisit {
   const knownTabs = new LRUCache<string, KnownTab>({ maxSize: CACHE_SIZE, sizeCalculation: sizeOf });
-  const oneAtATime = createKeyedMutex();
+  /** Concurrent visits of a tab would only cause conflicts. */
+  const oneAtATime = createSemaphores({ limit: 1 });
   const batchDelay = createBatchDelay(GROUP_COMMIT_DELAY);
 
   async function captureVisit(
@@ -118,7 +120,7 @@ export function createCaptureVisit(
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + MAX_CAPTURE_MS;
     const isWanted = (): boolean => performance.now() < deadline;
-    return oneAtATime(tabId, async () => {
+    return oneAtATime.enter(tabId, async () => {
       if (!isWanted()) throw new StoreBusy(`earlier visits of tab ${tabId} took too long`);
       const commandOn = await createVisit(keys, visit, context.at);
       const afterConflict = conflictRetries();
@@ -229,19 +231,4 @@ const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
   const decision = reportedTab.decide(command, state);
   if (!decision.ok) throw new TypeError('the tab refused a visit, which it never does');
   return decision.value;
-};
-
-/** Serializes work per key: concurrent work on one stream would only cause conflicts. */
-const createKeyedMutex = () => {
-  const tails = new Map<string, Promise<unknown>>();
-  return <T>(id: string, work: () => Promise<T>): Promise<T> => {
-    const before = tails.get(id);
-    const mine = before === undefined ? work() : before.then(work, work);
-    tails.set(id, mine);
-    const leave = (): void => {
-      if (tails.get(id) === mine) tails.delete(id);
-    };
-    mine.then(leave, leave);
-    return mine;
-  };
 };

@@ -46,24 +46,11 @@ export interface DeletedTracker {
 
 type Outcome<T> = Promise<Result<T, TrackerRefusal>>;
 
-/** The commands on a partner's trackers, all idempotent; each returns the tracker as it is. */
-export interface TrackerCommands {
-  create(partnerId: string, tracker: NewTracker, context: CommandContext): Outcome<ChangedTracker>;
-  changeStatus(
-    type: 'Disable' | 'Enable',
-    partnerId: string,
-    trackerId: string,
-    context: CommandContext,
-  ): Outcome<ChangedTracker>;
-  delete(partnerId: string, trackerId: string, context: CommandContext): Outcome<DeletedTracker>;
-  /** Returns why a tracker cannot be changed; null if it can. */
-  absence(partnerId: string, trackerId: string): Promise<'tracker_not_found' | 'tracker_deleted' | null>;
-  /** Returns why a tracker accepts no new sessions and reveals; null if it does. */
-  refusal(partnerId: string, trackerId: string): Promise<'tracker_disabled' | 'tracker_deleted' | null>;
-}
-
-/** Creates the commands. `limit`: trackers per partner, without deleted ones. */
-export const createTrackerCommands = (store: EventStore, limit: number): TrackerCommands => {
+/**
+ * Creates the commands on a partner's trackers, all idempotent; each returns the tracker as it is. `limit`: trackers per partner,
+ * without deleted ones.
+ */
+export const createTrackerCommands = (store: EventStore, limit: number) => {
   const batcher = createBatcher(store, aggregate);
   const run = async (command: TrackerCommand, context: CommandContext): Outcome<ChangedTracker> => {
     const { partner_id, tracker_id } = command;
@@ -75,33 +62,38 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
     if (!tracker) throw new TypeError('a command on an unknown tracker was accepted');
     return accept({ tracker_id, tracker, position });
   };
-  const remove = async (
-    partner_id: string,
-    tracker_id: string,
-    context: CommandContext,
-  ): Outcome<DeletedTracker> => {
-    const command = { type: 'Delete', partner_id, tracker_id, at: context.at } as const;
-    const result = await batcher.submitCommand(trackersStream(partner_id), command, context, (state) =>
-      deletedAt(state, tracker_id),
-    );
-    if (!result.ok) return result;
-    const { value: deleted_at, position } = result.value;
-    if (deleted_at === undefined)
-      throw new TypeError('the deletion of a tracker was accepted but not applied');
-    return accept({ tracker_id, deleted_at, position });
-  };
   return {
-    create: (partner_id, tracker, context) =>
+    create: (partner_id: string, tracker: NewTracker, context: CommandContext) =>
       run({ type: 'Create', partner_id, tracker_id: uuid(), ...tracker, limit, at: context.at }, context),
-    changeStatus: (type, partner_id, tracker_id, context) =>
-      run({ type, partner_id, tracker_id, at: context.at }, context),
-    delete: remove,
-    absence: (partner_id, tracker_id) =>
+    changeStatus: (
+      type: 'Disable' | 'Enable',
+      partner_id: string,
+      tracker_id: string,
+      context: CommandContext,
+    ) => run({ type, partner_id, tracker_id, at: context.at }, context),
+    delete: async (
+      partner_id: string,
+      tracker_id: string,
+      context: CommandContext,
+    ): Outcome<DeletedTracker> => {
+      const command = { type: 'Delete', partner_id, tracker_id, at: context.at } as const;
+      const result = await batcher.submitCommand(trackersStream(partner_id), command, context, (state) =>
+        deletedAt(state, tracker_id),
+      );
+      if (!result.ok) return result;
+      const { value: deleted_at, position } = result.value;
+      if (deleted_at === undefined)
+        throw new TypeError('the deletion of a tracker was accepted but not applied');
+      return accept({ tracker_id, deleted_at, position });
+    },
+    /** Returns why a tracker cannot be changed; null if it can. */
+    absence: (partner_id: string, tracker_id: string) =>
       batcher.readState(trackersStream(partner_id), (state) => {
         if (state.byId.has(tracker_id)) return null;
         return deletedAt(state, tracker_id) !== undefined ? 'tracker_deleted' : 'tracker_not_found';
       }),
-    refusal: (partner_id, tracker_id) =>
+    /** Returns why a tracker accepts no new sessions and reveals; null if it does. */
+    refusal: (partner_id: string, tracker_id: string) =>
       batcher.readState(trackersStream(partner_id), ({ byId }) => {
         const tracker = byId.get(tracker_id);
         if (tracker === undefined) return 'tracker_deleted';
@@ -109,3 +101,4 @@ export const createTrackerCommands = (store: EventStore, limit: number): Tracker
       }),
   };
 };
+export type TrackerCommands = ReturnType<typeof createTrackerCommands>;

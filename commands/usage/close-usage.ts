@@ -2,7 +2,9 @@ import { inChunks } from '../../domain/kernel/chunks.ts';
 import { accept, type Decider, unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import {
+  callsKey,
   type LookupCount,
+  lookupKey,
   negated,
   negatedCalls,
   plus,
@@ -13,7 +15,7 @@ import {
   type UsageEvent,
   usageEvents,
 } from '../../domain/usage/events.ts';
-import type { EventStore, NewEvent, RecordedEvent, Revision } from '../../event-store/port.ts';
+import type { EventStore, RecordedEvent, Revision } from '../../event-store/port.ts';
 import { throttled } from '../../platform/clock/waiting.ts';
 import {
   type Aggregate,
@@ -36,10 +38,7 @@ interface UsageTotals {
 type UsageCommand = { readonly type: 'Total' };
 
 /** Rows per event: about half of what one append may hold. */
-const TOTAL_PART_ROWS = 5_000;
-
-const keyOf = ([key, hour, outcome]: LookupCount): string => `${key} ${hour} ${outcome}`;
-const keyOfCalls = ([tracker, hour]: TrackerCalls): string => `${tracker} ${hour}`;
+const PART_ROWS = 5_000;
 
 /** Splits rows into pages ordered by key, without rows that corrections have reduced to zero. */
 const pages = <Row extends LookupCount | TrackerCalls>(rows: ReadonlyMap<string, Row>): Row[][] => {
@@ -47,27 +46,33 @@ const pages = <Row extends LookupCount | TrackerCalls>(rows: ReadonlyMap<string,
     .filter(([, row]) => row.some((sum) => typeof sum === 'number' && sum !== 0))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([, row]) => row);
-  return inChunks(sorted, TOTAL_PART_ROWS);
+  return inChunks(sorted, PART_ROWS);
 };
 
 const parts = (state: UsageTotals): UsageEvent[] => {
   const lookups = pages(state.counts);
   const calls = pages(state.calls);
-  const all = lookups.length + calls.length;
+  const numbered = { parts: lookups.length + calls.length };
   return [
-    ...lookups.map(
-      (counts, index): UsageEvent => ({
-        type: 'usage.LookupsTotalled.v1',
-        data: { part: index + 1, parts: all, counts },
-      }),
-    ),
-    ...calls.map(
-      (counts, index): UsageEvent => ({
-        type: 'usage.TrackerCallsTotalled.v1',
-        data: { part: lookups.length + index + 1, parts: all, counts },
-      }),
-    ),
+    ...lookups.map((counts, index): UsageEvent => {
+      const data = { part: index + 1, ...numbered, counts };
+      return { type: 'usage.LookupsTotalled.v1', data };
+    }),
+    ...calls.map((counts, index): UsageEvent => {
+      const data = { part: lookups.length + index + 1, ...numbered, counts };
+      return { type: 'usage.TrackerCallsTotalled.v1', data };
+    }),
   ];
+};
+
+/** Adds rows to the sums of their keys. */
+const addTo = <Row>(
+  sums: Map<string, Row>,
+  keyOf: (row: Row) => string,
+  plus: (sum: Row | undefined, row: Row) => Row,
+  rows: readonly Row[],
+): void => {
+  for (const row of rows) sums.set(keyOf(row), plus(sums.get(keyOf(row)), row));
 };
 
 /** Decides the totals of a usage stream: the parts that are not written yet, which together may exceed an append. */
@@ -83,24 +88,22 @@ export const usageTotalsDecider: Decider<UsageTotals, UsageCommand, UsageEvent, 
     const calls = state.calls as Map<string, TrackerCalls>;
     switch (type) {
       case 'usage.LookupsCounted.v1':
-        for (const row of data.counts) counts.set(keyOf(row), plus(counts.get(keyOf(row)), row));
+        addTo(counts, lookupKey, plus, data.counts);
         return { ...state, partsWritten: 0 };
       case 'usage.LookupsCorrected.v1':
-        for (const row of data.counts) counts.set(keyOf(row), plus(counts.get(keyOf(row)), negated(row)));
+        addTo(counts, lookupKey, plus, data.counts.map(negated));
         return { ...state, partsWritten: 0 };
       case 'usage.LookupsTotalled.v1':
-        for (const row of data.counts) counts.set(keyOf(row), row);
+        for (const row of data.counts) counts.set(lookupKey(row), row);
         return { ...state, partsWritten: data.part };
       case 'usage.TrackerCallsCounted.v1':
-        for (const row of data.counts) calls.set(keyOfCalls(row), plusCalls(calls.get(keyOfCalls(row)), row));
+        addTo(calls, callsKey, plusCalls, data.counts);
         return { ...state, partsWritten: 0 };
       case 'usage.TrackerCallsCorrected.v1':
-        for (const row of data.counts) {
-          calls.set(keyOfCalls(row), plusCalls(calls.get(keyOfCalls(row)), negatedCalls(row)));
-        }
+        addTo(calls, callsKey, plusCalls, data.counts.map(negatedCalls));
         return { ...state, partsWritten: 0 };
       case 'usage.TrackerCallsTotalled.v1':
-        for (const row of data.counts) calls.set(keyOfCalls(row), row);
+        for (const row of data.counts) calls.set(callsKey(row), row);
         return { ...state, partsWritten: data.part };
       case 'usage.TrackerDayClosed.v1':
         return state;
@@ -147,9 +150,6 @@ export const totalUsage = async (
   if (revision !== null) await store.truncateBefore(stream, revision - state.partsWritten + 1);
 };
 
-/** Rows per event: about half of what one append may hold. */
-const PART_ROWS = 5_000;
-
 /** Marks an event that reopens the day; the parts of a closing are numbered from 1. */
 const REOPENED_PART = 0;
 
@@ -161,14 +161,12 @@ export const closeTrackerDay = async (
   context: CommandContext,
 ): Promise<void> => {
   const stream = trackerDayStream(day);
-  const parts = Math.max(1, Math.ceil(counts.length / PART_ROWS));
   let first: Revision = 0;
   for await (const stored of store.readStream(stream)) if (isReopening(stored)) first = stored.revision + 1;
-  for (let part = 1; part <= parts; part += 1) {
-    const rows = counts.slice((part - 1) * PART_ROWS, part * PART_ROWS);
-    const data = { day, part, parts, counts: rows };
-    const events = toNewEvents(usageEvents, [{ type: 'usage.TrackerDayClosed.v1', data }], context);
-    await writePart(store, stream, first + part - 1, events);
+  const parts = counts.length === 0 ? [[]] : inChunks(counts, PART_ROWS);
+  for (const [index, rows] of parts.entries()) {
+    const data = { day, part: index + 1, parts: parts.length, counts: rows };
+    await writePart(store, stream, first + index, data, context);
   }
 };
 
@@ -182,8 +180,7 @@ export const reopenTrackerDay = async (
   for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
     if (isReopening(last)) return;
     const data = { day, part: REOPENED_PART, parts: 1, counts: [] };
-    const events = toNewEvents(usageEvents, [{ type: 'usage.TrackerDayClosed.v1', data }], context);
-    await writePart(store, stream, last.revision + 1, events);
+    await writePart(store, stream, last.revision + 1, data, context);
   }
 };
 
@@ -197,8 +194,10 @@ const writePart = async (
   store: EventStore,
   stream: string,
   revision: Revision,
-  events: readonly NewEvent[],
+  data: Extract<UsageEvent, { type: 'usage.TrackerDayClosed.v1' }>['data'],
+  context: CommandContext,
 ): Promise<void> => {
+  const events = toNewEvents(usageEvents, [{ type: 'usage.TrackerDayClosed.v1', data }], context);
   const afterConflict = conflictRetries();
   for (;;) {
     try {

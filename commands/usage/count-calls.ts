@@ -1,6 +1,8 @@
 import { HOUR } from '../../domain/kernel/time.ts';
 import {
+  callsKey,
   type LookupCount,
+  lookupKey,
   type Outcome,
   plus,
   plusCalls,
@@ -8,7 +10,7 @@ import {
 } from '../../domain/usage/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { type Clock, iso } from '../../platform/clock/clock.ts';
-import { createGroupCounter } from './group-counter.ts';
+import { GroupCounter } from './group-counter.ts';
 
 /** Formats the UTC hour of an instant as `YYYY-MM-DDTHH`, caching the last one. */
 export const hourOf = (() => {
@@ -27,26 +29,22 @@ interface CountedLookup {
   readonly durationMs: number;
 }
 
-export interface LookupCounter {
-  /** Resolves once the count is durable. @throws CountNotDurable */
-  count(lookup: CountedLookup): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** Counts the lookup responses of this process by key, hour and outcome. */
-export const createLookupCounter = (store: EventStore, clock: Clock): LookupCounter => {
-  const counter = createGroupCounter<LookupCount>(store, clock, {
-    keyOf: ([key, hour, outcome]) => `${key} ${hour} ${outcome}`,
+export const createLookupCounter = (store: EventStore, clock: Clock) => {
+  const counter = new GroupCounter<LookupCount>(store, clock, {
+    keyOf: lookupKey,
     plus,
     counted: (counts) => ({ type: 'usage.LookupsCounted.v1', data: { counts } }),
     corrected: (counts) => ({ type: 'usage.LookupsCorrected.v1', data: { counts } }),
   });
   return {
-    count: ({ keyId, outcome, served, durationMs }) =>
+    /** Resolves once the count is durable. @throws CountNotDurable */
+    count: ({ keyId, outcome, served, durationMs }: CountedLookup): Promise<void> =>
       counter.count([keyId, hourOf(clock.now()), outcome, 1, served ? 1 : 0, Math.round(durationMs * 1_000)]),
     close: () => counter.close(),
   };
 };
+export type LookupCounter = ReturnType<typeof createLookupCounter>;
 
 /** A successful API call about a tracker (contract, Trackers 2). */
 export interface TrackerCall {
@@ -56,27 +54,20 @@ export interface TrackerCall {
   readonly company: boolean;
 }
 
-export interface TrackerCallCounter {
-  /** Resolves once the count is durable. @throws CountNotDurable */
-  capture(trackerId: string): Promise<void>;
-  /** Resolves once the count is durable. @throws CountNotDurable */
-  call(trackerId: string, call: TrackerCall): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Counts captures and API calls by tracker and hour. */
-export const createTrackerCallCounter = (store: EventStore, clock: Clock): TrackerCallCounter => {
-  const counter = createGroupCounter<TrackerCalls>(store, clock, {
-    keyOf: ([tracker, hour]) => `${tracker} ${hour}`,
+/** Counts captures and API calls by tracker and hour. Each count resolves once it is durable, or throws CountNotDurable. */
+export const createTrackerCallCounter = (store: EventStore, clock: Clock) => {
+  const counter = new GroupCounter<TrackerCalls>(store, clock, {
+    keyOf: callsKey,
     plus: plusCalls,
     counted: (counts) => ({ type: 'usage.TrackerCallsCounted.v1', data: { counts } }),
     corrected: (counts) => ({ type: 'usage.TrackerCallsCorrected.v1', data: { counts } }),
   });
   const hour = () => hourOf(clock.now());
   return {
-    capture: (trackerId) => counter.count([trackerId, hour(), 1, 0, 0, 0]),
-    call: (trackerId, { completed, company }) =>
+    capture: (trackerId: string): Promise<void> => counter.count([trackerId, hour(), 1, 0, 0, 0]),
+    call: (trackerId: string, { completed, company }: TrackerCall): Promise<void> =>
       counter.count([trackerId, hour(), 0, 1, completed ? 1 : 0, company ? 1 : 0]),
     close: () => counter.close(),
   };
 };
+export type TrackerCallCounter = ReturnType<typeof createTrackerCallCounter>;

@@ -7,7 +7,7 @@ import {
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
-import { backoffMs, nextTurn, pause } from '../../platform/clock/waiting.ts';
+import { backoffMs, createWakeup, nextTurn, pause } from '../../platform/clock/waiting.ts';
 import { withoutTrace } from '../../platform/telemetry/spans.ts';
 import {
   type CountAppend,
@@ -18,36 +18,6 @@ import {
 
 /** Maximum wait for more counts. */
 const BATCH_WINDOW_MS = 2;
-
-interface Waiting {
-  /** Returns the number of counts that wait for an append. */
-  answers(): number;
-}
-
-/** A short wait for more counts, so that they share an append. One caller waits at a time. */
-class BatchWindow {
-  #wanted = Number.POSITIVE_INFINITY;
-  #end: (() => void) | null = null;
-
-  /** Waits until `answers` counts are waiting, or `BATCH_WINDOW_MS` is over. */
-  async wait(waiting: Waiting, answers: number): Promise<void> {
-    if (waiting.answers() >= answers) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, BATCH_WINDOW_MS);
-      this.#wanted = answers;
-      this.#end = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#end = null;
-  }
-
-  /** Ends the wait if enough counts are waiting. */
-  note(waiting: Waiting): void {
-    if (this.#end !== null && waiting.answers() >= this.#wanted) this.#end();
-  }
-}
 
 /** The count was not durable in time (contract, Requests 11). Its answer says so and is not counted. */
 export class CountNotDurable extends Error {}
@@ -64,18 +34,14 @@ interface Sums<Row> {
  * waiting: not sent, or known not to be written. writing: sent, outcome unknown. durable: written and confirmed.
  * refused: reported as not counted; if it is written after all, a correction reverses it.
  */
-interface Group<Row> extends PendingCount {
+interface Group<Row> {
+  state: 'waiting' | 'writing' | 'durable' | 'refused';
+  readonly openedAt: number;
+  readonly durable: PromiseWithResolvers<void>;
   /** `YYYY-MM-DD`. */
   readonly day: string;
   readonly rows: Map<string, Row>;
   answers: number;
-}
-
-/** The state of a group, independent of its rows. */
-interface PendingCount {
-  state: 'waiting' | 'writing' | 'durable' | 'refused';
-  readonly openedAt: number;
-  readonly durable: PromiseWithResolvers<void>;
 }
 
 /** How long a group accepts counts, milliseconds. */
@@ -87,13 +53,13 @@ const WAITING_MS = 2_000;
 /** A count is refused if its append is not confirmed after this time, milliseconds. */
 const WRITING_MS = 4_000;
 
-const refuse = (group: PendingCount, cause?: unknown): void => {
+const refuse = (group: Group<unknown>, cause?: unknown): void => {
   group.state = 'refused';
   group.durable.reject(new CountNotDurable('a count was not durable in time', { cause }));
 };
 
 /** Refuses groups that have timed out. `now`: monotonic, milliseconds. */
-const expire = (groups: readonly PendingCount[], now: number): void => {
+const expire = (groups: readonly Group<unknown>[], now: number): void => {
   for (const group of groups) {
     const limitMs = { waiting: WAITING_MS, writing: WRITING_MS, durable: null, refused: null }[group.state];
     if (limitMs !== null && now - group.openedAt >= limitMs) refuse(group);
@@ -110,88 +76,20 @@ const rowsOf = <Row>(groups: readonly Group<Row>[], { plus }: Sums<Row>): Row[] 
   return [...sums.values()];
 };
 
-type WaitingGroups<Row extends readonly [string, string, ...unknown[]]> = ReturnType<
-  typeof createWaitingGroups<Row>
->;
-
-/** Holds the groups whose append has not started, oldest first. */
-const createWaitingGroups = <Row extends readonly [string, string, ...unknown[]]>({
-  keyOf,
-  plus,
-}: Sums<Row>) => {
-  let waiting: Group<Row>[] = [];
-
-  const openGroup = (day: string): Group<Row> => {
-    const now = performance.now();
-    const last = waiting.at(-1);
-    const isOpen = last?.day === day && last.rows.size < MAX_ROWS && now - last.openedAt < GROUP_MS;
-    if (last && isOpen) return last;
-    const durable = Promise.withResolvers<void>();
-    // Without a caller, the rejection would be unhandled and end the process.
-    durable.promise.catch(() => undefined);
-    const group: Group<Row> = { state: 'waiting', openedAt: now, day, rows: new Map(), answers: 0, durable };
-    waiting.push(group);
-    return group;
-  };
-
-  return {
-    answers: (): number => answersOf(waiting),
-    isEmpty: (): boolean => waiting.length === 0,
-
-    add: (row: Row): Group<Row> => {
-      const group = openGroup(row[1].slice(0, 10));
-      const key = keyOf(row);
-      group.rows.set(key, plus(group.rows.get(key), row));
-      group.answers += 1;
-      return group;
-    },
-
-    /** Takes the groups of one append: one day, within `MAX_ROWS`. */
-    take: (): Group<Row>[] => {
-      let rows = 0;
-      const end = waiting.findIndex((group, index) => {
-        rows += group.rows.size;
-        return group.day !== waiting[0]?.day || (index > 0 && rows > MAX_ROWS);
-      });
-      return waiting.splice(0, end < 0 ? waiting.length : end);
-    },
-
-    /** Puts back groups that were certainly not written. */
-    putBack: (groups: readonly Group<Row>[]): void => {
-      for (const group of groups) group.state = 'waiting';
-      waiting.unshift(...groups);
-    },
-
-    expire: (now: number): void => {
-      expire(waiting, now);
-      waiting = waiting.filter(({ state }) => state === 'waiting');
-    },
-  };
-};
-
-interface GroupCounter<Row> {
-  /** Resolves once the count is durable. @throws CountNotDurable */
-  count(row: Row): Promise<void>;
-  close(): Promise<void>;
-}
-
 const RETRY = { firstMs: 50, mostMs: 250 } as const;
 /** An append waits for more counts when at least this many share it. */
 const MIN_GROUP_TO_WAIT = 8;
 const CORRECTIONS_MS = 1_000;
 
 /** Counts responses of this process by group commit: counts that arrive during one append share the next. */
-export const createGroupCounter = <Row extends readonly [string, string, ...unknown[]]>(
-  store: EventStore,
-  clock: Clock,
-  counted: Sums<Row> & CountEvents<Row>,
-): GroupCounter<Row> => new GroupCommitCounter(store, clock, counted);
-
-class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> implements GroupCounter<Row> {
+export class GroupCounter<Row extends readonly [string, string, ...unknown[]]> {
   readonly #sums: Sums<Row>;
   readonly #streams: CountStreams<Row>;
-  readonly #waiting: WaitingGroups<Row>;
-  readonly #batchWindow = new BatchWindow();
+  /** Groups whose append has not started, oldest first. */
+  #waiting: Group<Row>[] = [];
+  readonly #batchWindow = createWakeup();
+  /** Number of waiting counts that ends the batch window. */
+  #wanted = Number.POSITIVE_INFINITY;
   #writing: readonly Group<Row>[] = [];
   #isRunning = false;
   #running: Promise<void> = Promise.resolve();
@@ -204,14 +102,17 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
   constructor(store: EventStore, clock: Clock, counted: Sums<Row> & CountEvents<Row>) {
     this.#sums = counted;
     this.#streams = createCountStreams<Row>(store, clock, counted);
-    this.#waiting = createWaitingGroups(counted);
   }
 
+  /** Resolves once the count is durable. @throws CountNotDurable */
   count(row: Row): Promise<void> {
     if (this.#isClosed) return Promise.reject(new CountNotDurable('the counter is closed'));
-    const group = this.#waiting.add(row);
+    const group = this.#openGroup(row[1].slice(0, 10));
+    const key = this.#sums.keyOf(row);
+    group.rows.set(key, this.#sums.plus(group.rows.get(key), row));
+    group.answers += 1;
     this.#watching ??= setTimeout(() => this.#watch(), GROUP_MS);
-    this.#batchWindow.note(this.#waiting);
+    if (answersOf(this.#waiting) >= this.#wanted) this.#batchWindow.wake();
     if (!this.#isRunning) {
       this.#isRunning = true;
       // After this turn of the event loop, so that requests read together share the append; without a trace, because
@@ -231,27 +132,58 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
   /** Refuses groups that have timed out, even while an append hangs. */
   #watch(): void {
     const now = performance.now();
-    this.#waiting.expire(now);
+    expire(this.#waiting, now);
+    this.#waiting = this.#waiting.filter((group) => !isRefused(group));
     expire(this.#writing, now);
     if (this.#writing.every(isRefused)) this.#abandon();
-    const isIdle = this.#waiting.isEmpty() && this.#writing.length === 0;
+    const isIdle = this.#waiting.length + this.#writing.length === 0;
     this.#watching = isIdle ? null : setTimeout(() => this.#watch(), GROUP_MS);
   }
 
   async #run(): Promise<void> {
     let groupSize = 0;
-    while (!this.#waiting.isEmpty()) {
+    while (this.#waiting.length > 0) {
       // An append costs more than the responses that share it. Waiting for half of the last group is enough: it is
       // answered while the other half is counted.
-      if (groupSize >= MIN_GROUP_TO_WAIT) await this.#batchWindow.wait(this.#waiting, groupSize / 2);
-      const batch = this.#waiting.take();
+      if (groupSize >= MIN_GROUP_TO_WAIT) await this.#waitFor(groupSize / 2);
+      const batch = this.#take();
       // All groups may have been refused meanwhile.
       if (batch.length > 0) await this.#write(batch).catch((error: unknown) => refuseAll(batch, error));
       this.#writing = [];
       this.#abandon = ignore;
-      groupSize = answersOf(batch) + this.#waiting.answers();
+      groupSize = answersOf(batch) + answersOf(this.#waiting);
     }
     this.#isRunning = false;
+  }
+
+  #openGroup(day: string): Group<Row> {
+    const now = performance.now();
+    const last = this.#waiting.at(-1);
+    const isOpen = last?.day === day && last.rows.size < MAX_ROWS && now - last.openedAt < GROUP_MS;
+    if (last && isOpen) return last;
+    const durable = Promise.withResolvers<void>();
+    // Without a caller, the rejection would be unhandled and end the process.
+    durable.promise.catch(() => undefined);
+    const group: Group<Row> = { state: 'waiting', openedAt: now, day, rows: new Map(), answers: 0, durable };
+    this.#waiting.push(group);
+    return group;
+  }
+
+  async #waitFor(answers: number): Promise<void> {
+    if (answersOf(this.#waiting) >= answers) return;
+    this.#wanted = answers;
+    await this.#batchWindow.wait(BATCH_WINDOW_MS);
+    this.#wanted = Number.POSITIVE_INFINITY;
+  }
+
+  /** Takes the groups of one append: one day, within `MAX_ROWS`. */
+  #take(): Group<Row>[] {
+    let rows = 0;
+    const end = this.#waiting.findIndex((group, index) => {
+      rows += group.rows.size;
+      return group.day !== this.#waiting[0]?.day || (index > 0 && rows > MAX_ROWS);
+    });
+    return this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
   }
 
   async #write(batch: readonly Group<Row>[]): Promise<void> {
@@ -262,7 +194,8 @@ class GroupCommitCounter<Row extends readonly [string, string, ...unknown[]]> im
     const refused = batch.filter(isRefused);
     const others = batch.filter((group) => !isRefused(group));
     if (outcome === 'not written') {
-      this.#waiting.putBack(others);
+      for (const group of others) group.state = 'waiting';
+      this.#waiting.unshift(...others);
       await this.#backOff();
       return;
     }
@@ -316,9 +249,9 @@ const ignore = (): void => undefined;
 
 type Outcome = 'written' | 'not written' | 'taken back';
 
-const isRefused = (group: { readonly state: string }): boolean => group.state === 'refused';
+const isRefused = ({ state }: Group<unknown>): boolean => state === 'refused';
 
-const refuseAll = (groups: readonly PendingCount[], cause: unknown): void => {
+const refuseAll = (groups: readonly Group<unknown>[], cause: unknown): void => {
   for (const group of groups) if (group.state === 'writing') refuse(group, cause);
 };
 

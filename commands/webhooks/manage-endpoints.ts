@@ -61,19 +61,6 @@ export type WithSecret = ChangedEndpoint & { readonly signing_secret: string };
 
 type EndpointResult<T = ChangedEndpoint> = Promise<Result<T, EndpointRefusal>>;
 
-/** The commands on a partner's endpoints. Updates and deletions are idempotent and return the endpoint as it is. */
-export interface EndpointCommands {
-  create(partnerId: string, endpoint: NewEndpoint, context: CommandContext): EndpointResult<WithSecret>;
-  update(
-    partnerId: string,
-    webhookId: string,
-    change: EndpointChange,
-    context: CommandContext,
-  ): EndpointResult;
-  rotate(partnerId: string, webhookId: string, context: CommandContext): EndpointResult<WithSecret>;
-  delete(partnerId: string, webhookId: string, context: CommandContext): EndpointResult;
-}
-
 export interface EndpointDeps {
   readonly batcher: EndpointBatcher;
   /** Endpoints per partner, without deleted ones. */
@@ -88,7 +75,8 @@ export interface EndpointDeps {
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'whsec_';
 
-export const createEndpointCommands = (deps: EndpointDeps): EndpointCommands => {
+/** Creates the commands on a partner's endpoints. Updates and deletions are idempotent and return the endpoint as it is. */
+export const createEndpointCommands = (deps: EndpointDeps) => {
   const { batcher, limit, destinations, seal, trackerKnown } = deps;
 
   const run = async (
@@ -117,7 +105,7 @@ export const createEndpointCommands = (deps: EndpointDeps): EndpointCommands => 
   };
 
   return {
-    create: async (partner_id, endpoint, context) => {
+    create: async (partner_id: string, endpoint: NewEndpoint, context: CommandContext) => {
       const webhook_id = uuid();
       const { tracker_id } = endpoint;
       const tracker_known = tracker_id !== null && (await trackerKnown(partner_id, tracker_id));
@@ -126,16 +114,17 @@ export const createEndpointCommands = (deps: EndpointDeps): EndpointCommands => 
         run({ type: 'Create', ...known, secret, at: context.at }, context),
       );
     },
-    update: (partner_id, webhook_id, change, context) =>
+    update: (partner_id: string, webhook_id: string, change: EndpointChange, context: CommandContext) =>
       run({ type: 'Update', partner_id, webhook_id, ...change, at: context.at }, context),
-    rotate: (partner_id, webhook_id, context) =>
+    rotate: (partner_id: string, webhook_id: string, context: CommandContext) =>
       withSecret(webhook_id, (secret) =>
         run({ type: 'Rotate', partner_id, webhook_id, secret, at: context.at }, context),
       ),
-    delete: (partner_id, webhook_id, context) =>
+    delete: (partner_id: string, webhook_id: string, context: CommandContext) =>
       run({ type: 'Delete', partner_id, webhook_id, at: context.at }, context),
   };
 };
+export type EndpointCommands = ReturnType<typeof createEndpointCommands>;
 
 export interface ResealingDeps {
   readonly store: EventStore;

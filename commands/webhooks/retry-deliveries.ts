@@ -3,7 +3,7 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type EventStore, OutcomeUnknown, type Position, StreamExpired } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
-import type { QueueReservation } from '../queue-reservation.ts';
+import type { ReserveDelivery } from '../queue-reservation.ts';
 import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { deliveriesStream } from './queue-deliveries.ts';
 
@@ -27,12 +27,7 @@ export interface RetryDeps {
   readonly endpoints: EndpointBatcher;
   /** Returns whether the body of the event is neither expired nor unreadable. */
   readonly hasBody: (eventId: string) => Promise<boolean>;
-  /** Reserves room in the partner's queue of deliveries; null if it is full. */
-  readonly reserveQueue: (delivery: {
-    readonly partner_id: string;
-    readonly webhook_id: string;
-    readonly event_id: string;
-  }) => Promise<QueueReservation | null>;
+  readonly reserveQueue: ReserveDelivery;
 }
 
 export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webhook_queue_full';

@@ -4,7 +4,7 @@ import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import { testEnvelope, testEventId } from '../../domain/webhooks/envelope.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
-import type { QueueReservation } from '../queue-reservation.ts';
+import type { ReserveDelivery } from '../queue-reservation.ts';
 import { currentEndpoint, type EndpointBatcher } from './manage-endpoints.ts';
 import { type BodyKeys, deliveryId, queueDeliveries } from './queue-deliveries.ts';
 
@@ -12,12 +12,7 @@ export interface SendTestDeps {
   readonly store: EventStore;
   readonly endpoints: EndpointBatcher;
   readonly dayKeys: BodyKeys;
-  /** Reserves room in the partner's queue of deliveries; null if it is full. */
-  readonly reserveQueue: (test: {
-    readonly partner_id: string;
-    readonly webhook_id: string;
-    readonly event_id: string;
-  }) => Promise<QueueReservation | null>;
+  readonly reserveQueue: ReserveDelivery;
 }
 
 export type TestRefusal = 'webhook_not_found' | 'webhook_disabled' | 'webhook_queue_full';

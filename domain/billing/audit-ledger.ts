@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readEvent } from '../kernel/events.ts';
+import { type EventOf, type EventSchemas, readEvent } from '../kernel/events.ts';
 import { type BillingEvent, billingEvents, billingStream } from './events.ts';
 import { digestOf, ledgerDecider } from './ledger.ts';
 
@@ -31,6 +31,30 @@ export interface Difference {
   readonly detail: string;
 }
 
+/** Makes what reports the differences of one stream. */
+export const differ =
+  (stream: string) =>
+  (kind: DifferenceKind, revision: number | null, reveal_id: string | null, detail: string): Difference => ({
+    kind,
+    stream,
+    revision,
+    reveal_id,
+    detail,
+  });
+
+/** Reads a stored event, or returns why it is invalid. `what`: what events of the stream are. */
+export const readOrReason = <Schemas extends EventSchemas>(
+  schemas: Schemas,
+  stored: { readonly type: string; readonly data: object },
+  what: string,
+): EventOf<Schemas> | string => {
+  try {
+    return readEvent(schemas, stored) ?? `${stored.type} is no ${what}`;
+  } catch (error) {
+    return String((error as Error).message).replaceAll(/\s+/g, ' ');
+  }
+};
+
 /** An event of a ledger's stream, valid or not. */
 export interface StoredEntry {
   readonly revision: number;
@@ -57,7 +81,7 @@ export interface Chain {
 export const createChainCheck = (
   partnerId: string,
 ): { readonly add: (stored: StoredEntry) => void; readonly chain: Chain } => {
-  const stream = billingStream(partnerId);
+  const difference = differ(billingStream(partnerId));
   const differences: Difference[] = [];
   const entries: Entry[] = [];
   const numbers = new Map<string, number>();
@@ -67,35 +91,36 @@ export const createChainCheck = (
   let position = -1n;
 
   const add = ({ revision, position: ownPosition, type, data }: StoredEntry): void => {
-    const differ = (kind: DifferenceKind, reveal_id: string | null, detail: string): void =>
-      void differences.push({ kind, stream, revision, reveal_id, detail });
+    const note = (kind: DifferenceKind, reveal_id: string | null, detail: string): void =>
+      void differences.push(difference(kind, revision, reveal_id, detail));
     if (revision !== next) {
-      differ('number_gap', null, `after entry ${next - 1} comes entry ${revision}`);
+      note('number_gap', null, `after entry ${next - 1} comes entry ${revision}`);
       digest = null;
     }
     next = revision + 1;
-    const entry = read(type, data);
-    if (typeof entry === 'string') {
-      differ('unreadable_entry', null, entry);
+    const event = readOrReason(billingEvents, { type, data }, 'entry');
+    if (typeof event === 'string') {
+      note('unreadable_entry', null, event);
       digest = null;
       return;
     }
+    const entry = event.data;
     const { reveal_id } = entry;
     if (digest !== null && entry.previous !== digest) {
-      differ('previous_mismatch', reveal_id, `names ${entry.previous}, the entry before has ${digest}`);
+      note('previous_mismatch', reveal_id, `names ${entry.previous}, the entry before has ${digest}`);
     }
     const own = digestOf(revision, entry);
     if (own !== entry.digest) {
-      differ('digest_mismatch', reveal_id, `has ${entry.digest}, its fields come to ${own}`);
+      note('digest_mismatch', reveal_id, `has ${entry.digest}, its fields come to ${own}`);
     } else if (entry.partner_id !== partnerId) {
-      differ('digest_mismatch', reveal_id, `is an entry of partner ${entry.partner_id}`);
+      note('digest_mismatch', reveal_id, `is an entry of partner ${entry.partner_id}`);
     }
     const at = BigInt(entry.position);
-    if (at <= position) differ('order', reveal_id, `position ${at} is not above ${position}`);
+    if (at <= position) note('order', reveal_id, `position ${at} is not above ${position}`);
     if (at >= ownPosition)
-      differ('order', reveal_id, `position ${at} is not before the entry's own, ${ownPosition}`);
+      note('order', reveal_id, `position ${at} is not before the entry's own, ${ownPosition}`);
     const before = numbers.get(reveal_id);
-    if (before !== undefined) differ('duplicate_reveal', reveal_id, `stands in entry ${before} too`);
+    if (before !== undefined) note('duplicate_reveal', reveal_id, `stands in entry ${before} too`);
     else numbers.set(reveal_id, revision);
     const { previous: _previous, ...rest } = entry;
     entries.push({ ...rest, number: revision, position: at });
@@ -103,15 +128,6 @@ export const createChainCheck = (
     position = at;
   };
   return { add, chain: { entries, differences } };
-};
-
-/** Returns the entry, or why it is invalid. */
-const read = (type: string, data: object): BillingEvent['data'] | string => {
-  try {
-    return readEvent(billingEvents, { type, data })?.data ?? `${type} is no entry`;
-  } catch (error) {
-    return String((error as Error).message).replaceAll(/\s+/g, ' ');
-  }
 };
 
 export interface MonthOfLedger {
@@ -181,7 +197,7 @@ export const anchorOf = (partner_id: string, entries: readonly Entry[], made_at:
 export const checkDigest = (partnerId: string, entries: readonly Entry[], digest: string): Difference[] =>
   entries.some((entry) => entry.digest === digest)
     ? []
-    : [differenceOf('anchor_missing', partnerId, null, `no entry has the digest ${digest}`)];
+    : [differ(billingStream(partnerId))('anchor_missing', null, null, `no entry has the digest ${digest}`)];
 
 /**
  * Checks that the ledger still begins with what each anchor describes, and that each anchor is signed.
@@ -193,23 +209,17 @@ export const checkAnchors = (
   anchors: readonly Anchor[],
   isSigned: (text: string, anchor: Anchor) => boolean,
 ): Difference[] => {
+  const difference = differ(billingStream(partnerId));
   const digests = new Map(entries.map(({ number, digest }) => [number, digest]));
   return anchors.flatMap((anchor): Difference[] => {
     const { made_at, entries: count, head_digest } = anchor;
     if (!isSigned(anchorText(anchor), anchor)) {
       const detail = `the anchor of ${made_at} was changed, or another key signed it: ${anchor.public_key}`;
-      return [differenceOf('anchor_signature', partnerId, null, detail)];
+      return [difference('anchor_signature', null, null, detail)];
     }
     if (count === 0 || digests.get(count - 1) === head_digest) return [];
     const has = digests.get(count - 1) ?? 'is not there';
     const detail = `entry ${count - 1} had ${head_digest} at ${made_at}, now ${has}`;
-    return [differenceOf('anchor_missing', partnerId, count - 1, detail)];
+    return [difference('anchor_missing', count - 1, null, detail)];
   });
 };
-
-const differenceOf = (
-  kind: 'anchor_missing' | 'anchor_signature',
-  partnerId: string,
-  revision: number | null,
-  detail: string,
-): Difference => ({ kind, stream: billingStream(partnerId), revision, reveal_id: null, detail });

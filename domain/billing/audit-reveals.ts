@@ -1,17 +1,19 @@
-import { readEvent } from '../kernel/events.ts';
 import { aheadAfter, DAY } from '../kernel/time.ts';
 import { REVEAL_PREFIX, type RevealEvent, type RevealResult, revealEvents } from '../reveals/events.ts';
-import { type Chain, type Difference, type DifferenceKind, type Entry, monthOf } from './audit-ledger.ts';
+import {
+  type Chain,
+  type Difference,
+  type DifferenceKind,
+  differ,
+  type Entry,
+  monthOf,
+  readOrReason,
+  type StoredEntry,
+} from './audit-ledger.ts';
 import { billingStream } from './events.ts';
 
 /** An event of a reveal's stream, valid or not. */
-interface StoredRevealEvent {
-  readonly stream: string;
-  readonly revision: number;
-  readonly position: bigint;
-  readonly type: string;
-  readonly data: object;
-}
+type StoredRevealEvent = StoredEntry & { readonly stream: string };
 
 type Requested = Extract<RevealEvent, { type: 'reveals.RevealRequested.v1' }>['data'];
 type Completed = Extract<RevealEvent, { type: 'reveals.RevealCompleted.v1' }>['data'];
@@ -39,12 +41,12 @@ export const gatherReceipts = () => {
     receipts: { byId, differences } satisfies Receipts,
     add: ({ stream, revision, position, type, data }: StoredRevealEvent): void => {
       const reveal_id = stream.slice(REVEAL_PREFIX.length);
-      const differ = (kind: DifferenceKind, detail: string): void =>
-        void differences.push({ kind, stream, revision, reveal_id, detail });
+      const note = (kind: DifferenceKind, detail: string): void =>
+        void differences.push(differ(stream)(kind, revision, reveal_id, detail));
       const known = byId.get(reveal_id);
-      const event = read(type, data);
+      const event = readOrReason(revealEvents, { type, data }, 'event of a reveal');
       if (typeof event === 'string') {
-        differ('unreadable_receipt', event);
+        note('unreadable_receipt', event);
         // An unreadable event may be the completion.
         byId.set(reveal_id, { ...(known ?? { revision, position, completed: null }), requested: null });
       } else if (event.type === 'reveals.RevealRequested.v1') {
@@ -54,7 +56,7 @@ export const gatherReceipts = () => {
           known ?? { revision, position, requested: { created_at, expires_at }, completed: null },
         );
       } else if (known?.completed) {
-        differ('duplicate_reveal', `completed at revision ${known.revision} already`);
+        note('duplicate_reveal', `completed at revision ${known.revision} already`);
       } else {
         const { result, ...rest } = event.data;
         const { created_at, expires_at } = rest;
@@ -70,14 +72,6 @@ const isNonempty = ({ company, network }: RevealResult): boolean =>
   [company, network].some(
     (fields) => fields !== null && Object.values(fields).some((value) => value !== null),
   );
-
-const read = (type: string, data: object): RevealEvent | string => {
-  try {
-    return readEvent(revealEvents, { type, data }) ?? `${type} is no event of a reveal`;
-  } catch (error) {
-    return String((error as Error).message).replaceAll(/\s+/g, ' ');
-  }
-};
 
 interface ReceiptCheck {
   readonly checked: number;
@@ -100,17 +94,16 @@ export const checkReceipts = (
   const differences: Difference[] = [];
   const ledgerTotals = new Set(entries.map(({ reveal_id }) => reveal_id));
   for (const [reveal_id, { completed, revision }] of byId) {
-    const stream = `${REVEAL_PREFIX}${reveal_id}`;
-    const differ = (kind: DifferenceKind, detail: string): void =>
-      void differences.push({ kind, stream, revision, reveal_id, detail });
+    const note = (kind: DifferenceKind, detail: string): void =>
+      void differences.push(differ(`${REVEAL_PREFIX}${reveal_id}`)(kind, revision, reveal_id, detail));
     if (!completed) continue;
     if (completed.billable !== completed.hasData) {
       const stated = completed.billable
         ? 'billable, though its result is empty'
         : 'not billable, though its result has data';
-      differ('unit_mismatch', `the receipt is ${stated}`);
+      note('unit_mismatch', `the receipt is ${stated}`);
     }
-    if (!ledgerTotals.has(reveal_id)) differ('missing_entry', `completed at ${completed.completed_at}`);
+    if (!ledgerTotals.has(reveal_id)) note('missing_entry', `completed at ${completed.completed_at}`);
   }
   let checked = 0;
   for (const entry of entries) {
@@ -124,24 +117,21 @@ export const checkReceipts = (
 };
 
 const compared = (stream: string, entry: Entry, { completed, position }: Receipt): Difference[] => {
-  const differ = (kind: DifferenceKind, detail: string): Difference => ({
-    kind,
-    stream,
-    revision: entry.number,
-    reveal_id: entry.reveal_id,
-    detail,
-  });
-  if (!completed) return [differ('unknown_reveal', 'the reveal is still kept, and is not completed')];
+  const difference = (kind: DifferenceKind, detail: string): Difference =>
+    differ(stream)(kind, entry.number, entry.reveal_id, detail);
+  if (!completed) return [difference('unknown_reveal', 'the reveal is still kept, and is not completed')];
   const found: Difference[] = [];
   const units = completed.billable ? 1 : 0;
   if (entry.units !== units)
-    found.push(differ('unit_mismatch', `${entry.units} billed, the receipt has ${units}`));
+    found.push(difference('unit_mismatch', `${entry.units} billed, the receipt has ${units}`));
   for (const field of COMMON) {
     if (entry[field] === completed[field]) continue;
-    found.push(differ('receipt_mismatch', `${field} is ${entry[field]}, in the receipt ${completed[field]}`));
+    found.push(
+      difference('receipt_mismatch', `${field} is ${entry[field]}, in the receipt ${completed[field]}`),
+    );
   }
   if (entry.position !== position) {
-    found.push(differ('receipt_mismatch', `position is ${entry.position}, the receipt's ${position}`));
+    found.push(difference('receipt_mismatch', `position is ${entry.position}, the receipt's ${position}`));
   }
   return found;
 };
@@ -232,8 +222,7 @@ const entriesWithoutReceipt = (
     else if (Date.parse(completed_at) <= now - TRACED_MS) counts.untraceable += 1;
     else {
       const detail = `completed at ${completed_at}: the store has neither the reveal nor its id among the expired`;
-      const stream = billingStream(partnerId);
-      differences.push({ kind: 'missing_receipt', stream, revision: number, reveal_id, detail });
+      differences.push(differ(billingStream(partnerId))('missing_receipt', number, reveal_id, detail));
     }
   }
   return { ...counts, differences };
@@ -255,10 +244,9 @@ const requestsWithoutCompletion = (
     if (isExpired(requested, now) || expired.has(reveal_id)) return [];
     const row = rows.get(reveal_id);
     if (row && (row.pending || row.last_position > upTo)) return [];
-    const stream = `${REVEAL_PREFIX}${reveal_id}`;
     const shown = row ? 'shows it as complete' : 'does not have it';
     const detail = `requested at ${requested.created_at} and not completed; the read model ${shown}`;
-    return [{ kind: 'missing_completion', stream, revision, reveal_id, detail }];
+    return [differ(`${REVEAL_PREFIX}${reveal_id}`)('missing_completion', revision, reveal_id, detail)];
   });
 
 const rowsWithoutReceipt = ({ byId }: Receipts, { expired, rows }: Traces, { now, upTo }: AuditMoment) =>
@@ -266,9 +254,8 @@ const rowsWithoutReceipt = ({ byId }: Receipts, { expired, rows }: Traces, { now
     const { reveal_id, last_position, pending } = row;
     const isGone = expired.has(reveal_id) || isExpired(row, now);
     if (byId.has(reveal_id) || isGone || last_position > upTo) return [];
-    const stream = `${REVEAL_PREFIX}${reveal_id}`;
     const detail = `the read model has it as ${pending ? 'pending' : 'complete'}, the store has no such reveal`;
-    return [{ kind: 'missing_receipt', stream, revision: null, reveal_id, detail }];
+    return [differ(`${REVEAL_PREFIX}${reveal_id}`)('missing_receipt', null, reveal_id, detail)];
   });
 
 /** Returns whether a sweep may be deleting the receipt: it deletes the stream before it appends the id to `expired-…`. */
@@ -296,37 +283,32 @@ export const checkReadModel = (
   rows: readonly UnitRow[],
 ): Difference[] => {
   const differences: Difference[] = [];
-  const differ = (revision: number | null, reveal_id: string, detail: string): void =>
-    void differences.push({
-      kind: 'read_model_mismatch',
-      stream: billingStream(partnerId),
-      revision,
-      reveal_id,
-      detail,
-    });
+  const difference = differ(billingStream(partnerId));
+  const note = (revision: number | null, reveal_id: string, detail: string): void =>
+    void differences.push(difference('read_model_mismatch', revision, reveal_id, detail));
   const byReveal = new Map(rows.map((row) => [row.reveal_id, row]));
   for (const entry of entries) {
     const { number, reveal_id, completed_at } = entry;
     const row = byReveal.get(reveal_id);
     byReveal.delete(reveal_id);
     if (!row) {
-      differ(number, reveal_id, 'the read model has no such reveal');
+      note(number, reveal_id, 'the read model has no such reveal');
       continue;
     }
     for (const field of FIELDS) {
       if (row[field] !== entry[field]) {
-        differ(number, reveal_id, `${field} is ${entry[field]}, in the read model ${row[field]}`);
+        note(number, reveal_id, `${field} is ${entry[field]}, in the read model ${row[field]}`);
       }
     }
     if (Date.parse(row.completed_at) !== Date.parse(completed_at)) {
-      differ(number, reveal_id, `completed_at is ${completed_at}, in the read model ${row.completed_at}`);
+      note(number, reveal_id, `completed_at is ${completed_at}, in the read model ${row.completed_at}`);
     }
     if (row.ledger_number !== number) {
-      differ(number, reveal_id, `the read model calls it entry ${row.ledger_number}`);
+      note(number, reveal_id, `the read model calls it entry ${row.ledger_number}`);
     }
   }
   for (const { reveal_id, ledger_number, units } of byReveal.values()) {
-    differ(ledger_number, reveal_id, `the read model has it with ${units} units, the ledger does not`);
+    note(ledger_number, reveal_id, `the read model has it with ${units} units, the ledger does not`);
   }
   return differences;
 };
@@ -372,9 +354,7 @@ export const checkUsage = (
     const [usages, ledgers] = [text(usageTotals.get(id)), text(ledgerTotals.get(id))];
     if (usages === ledgers) return [];
     const detail = `${id}: ${ledgers} in the ledger, ${usages} in usage`;
-    return [
-      { kind: 'usage_mismatch', stream: billingStream(partnerId), revision: null, reveal_id: null, detail },
-    ];
+    return [differ(billingStream(partnerId))('usage_mismatch', null, null, detail)];
   });
 };
 

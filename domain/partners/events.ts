@@ -74,30 +74,15 @@ export const partnerEvents = {
 } as const;
 export type PartnerEvent = EventOf<typeof partnerEvents>;
 
+const ofUser = { user_id: z.uuid(), partner_id: z.uuid() } as const;
+
 /** Stream `user-<uuidv5 of the name>`, whose UUID is the user's id: a dashboard user. */
 export const userEvents = {
-  'partners.UserCreated.v1': z.object({
-    user_id: z.uuid(),
-    partner_id: z.uuid(),
-    name: z.string(),
-    created_at: z.iso.datetime(),
-  }),
+  'partners.UserCreated.v1': z.object({ ...ofUser, name: z.string(), created_at: z.iso.datetime() }),
   /** An operator gave the user a new first password. No event contains a password or its hash. */
-  'partners.UserPasswordReset.v1': z.object({
-    user_id: z.uuid(),
-    partner_id: z.uuid(),
-    reset_at: z.iso.datetime(),
-  }),
-  'partners.UserPasswordChanged.v1': z.object({
-    user_id: z.uuid(),
-    partner_id: z.uuid(),
-    changed_at: z.iso.datetime(),
-  }),
-  'partners.UserRemoved.v1': z.object({
-    user_id: z.uuid(),
-    partner_id: z.uuid(),
-    removed_at: z.iso.datetime(),
-  }),
+  'partners.UserPasswordReset.v1': z.object({ ...ofUser, reset_at: z.iso.datetime() }),
+  'partners.UserPasswordChanged.v1': z.object({ ...ofUser, changed_at: z.iso.datetime() }),
+  'partners.UserRemoved.v1': z.object({ ...ofUser, removed_at: z.iso.datetime() }),
 } as const;
 export type UserEvent = EventOf<typeof userEvents>;
 

@@ -96,41 +96,35 @@ const REVOKED_REMEMBERED = 2_500;
 /** The creator of a change; ceilings apply only to users. */
 export type KeyManager = 'operator' | 'user';
 
+interface OfPartner {
+  readonly partner_id: string;
+  readonly at: number;
+}
+
 export type PartnerCommand =
-  | {
+  /** Omitted ceilings get their defaults. */
+  | (OfPartner & {
       readonly type: 'CreatePartner';
-      readonly partner_id: string;
       readonly name: string;
-      /** Omitted ceilings get their defaults. */
       readonly ceilings: Partial<Ceilings>;
-      readonly at: number;
-    }
-  | {
-      readonly type: 'SetCeilings';
-      readonly partner_id: string;
-      /** Omitted ceilings stay. */
-      readonly ceilings: Partial<Ceilings>;
-      readonly at: number;
-    }
-  | {
+    })
+  /** Omitted ceilings stay. */
+  | (OfPartner & { readonly type: 'SetCeilings'; readonly ceilings: Partial<Ceilings> })
+  | (OfPartner & {
       readonly type: 'CreateKey';
-      readonly partner_id: string;
       readonly key_id: string;
       readonly name: string;
       readonly hash: string;
       readonly limits: KeyLimits;
       readonly by: KeyManager;
-      readonly at: number;
-    }
-  | {
+    })
+  | (OfPartner & {
       readonly type: 'UpdateKey';
-      readonly partner_id: string;
       readonly key_id: string;
       readonly limits: Partial<KeyLimits>;
       readonly by: KeyManager;
-      readonly at: number;
-    }
-  | { readonly type: 'RevokeKey'; readonly partner_id: string; readonly key_id: string; readonly at: number };
+    })
+  | (OfPartner & { readonly type: 'RevokeKey'; readonly key_id: string });
 
 export type PartnerRefusal =
   | CeilingRefusal

@@ -19,37 +19,33 @@ export type Outcome = z.output<typeof outcomeSchema>;
 const count = z.tuple([z.string(), z.string(), outcomeSchema, z.int(), z.int(), z.int()]);
 export type LookupCount = z.output<typeof count>;
 
+export const lookupKey = ([key, hour, outcome]: LookupCount): string => `${key} ${hour} ${outcome}`;
+
 /** Adds two counts of the same key, hour and outcome. */
 export const plus = (sum: LookupCount | undefined, row: LookupCount): LookupCount =>
   sum ? [sum[0], sum[1], sum[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
 
 /** Negates a count, for a correction. */
-export const negated = ([key, hour, outcome, requests, hits, us]: LookupCount): LookupCount => [
-  key,
-  hour,
-  outcome,
-  -requests,
-  -hits,
-  -us,
-];
+export const negated = ([key, hour, outcome, ...sums]: LookupCount): LookupCount => {
+  const [requests, hits, us] = sums;
+  return [key, hour, outcome, -requests, -hits, -us];
+};
 
 /** Tracker, hour, capture requests, successful API requests, those that were complete, those that named a company. */
 const trackerCalls = z.tuple([z.uuid(), z.string(), z.int(), z.int(), z.int(), z.int()]);
 export type TrackerCalls = z.output<typeof trackerCalls>;
+
+export const callsKey = ([tracker, hour]: TrackerCalls): string => `${tracker} ${hour}`;
 
 /** Adds two counts of the same tracker and hour. */
 export const plusCalls = (sum: TrackerCalls | undefined, row: TrackerCalls): TrackerCalls =>
   sum ? [sum[0], sum[1], sum[2] + row[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
 
 /** Negates a count, for a correction. */
-export const negatedCalls = ([
-  tracker,
-  hour,
-  captures,
-  api,
-  completed,
-  company,
-]: TrackerCalls): TrackerCalls => [tracker, hour, -captures, -api, -completed, -company];
+export const negatedCalls = ([tracker, hour, ...sums]: TrackerCalls): TrackerCalls => {
+  const [captures, api, completed, company] = sums;
+  return [tracker, hour, -captures, -api, -completed, -company];
+};
 
 /** Tracker, hour, new sessions, new reveals. */
 const trackerHour = z.tuple([z.uuid(), z.string(), z.int(), z.int()]);

@@ -6,7 +6,7 @@ export const CYCLE_ATTEMPTS = 12;
 export const CYCLE_MS = 7 * DAY;
 const MAX_DELAY_MS = 6 * HOUR;
 /** Maximum Retry-After that is honoured. */
-const MAX_RETRY_AFTER_MS = DAY;
+export const MAX_RETRY_AFTER_MS = DAY;
 /** Below a minute by more than a poll takes, so that a probe goes out at least once a minute while work is due (contract, Webhooks 5). */
 const MAX_PROBE_MS = 55_000;
 

@@ -29,8 +29,7 @@ import {
   withoutDeleted,
 } from '../../domain/billing/audit-reveals.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
-import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
+import type { Position } from '../../event-store/port.ts';
 import { nextTurn } from '../../platform/clock/waiting.ts';
 import { type Signer, serviceKey, signerFrom } from '../../platform/crypto/keyring.ts';
 import type { MasterKey } from '../../platform/crypto/master-key.ts';
@@ -41,18 +40,16 @@ import {
   readUnitRows,
 } from '../../queries/billing/reveal-units.ts';
 import { readExpiringReveals, readUnsweptReveals } from '../../queries/reveals/reveals.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import type { Reached } from '../retire-streams.ts';
 import { BILLING } from './bill-completed-reveals.ts';
 
-interface ChainDeps {
-  readonly store: EventStore;
+interface ChainDeps extends Pick<ProcessorDeps, 'store'> {
   readonly processed: Reached;
 }
 
-interface SigningDeps {
-  readonly pool: pg.Pool;
+interface SigningDeps extends ProcessorDeps {
   readonly master: MasterKey;
-  readonly clock: Clock;
 }
 
 /** A partner's ledger at one moment. */

@@ -24,22 +24,14 @@ export interface Verdict {
   readonly report: BillingAudit['report'] | null;
 }
 
-export interface RequestedAudits {
-  verdict(partnerId: string): Promise<Verdict | null>;
-  /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
-  audit(partnerId: string): Promise<'begun' | 'recent' | 'too-large'>;
-  close(): Promise<void>;
-}
-
 type Deps = AuditDeps & { readonly log: Logger };
 
 /**
  * Runs the audits that dashboard users request. Each reads the whole log in a process that also serves requests, so they run
  * one at a time, with pauses, and at limited intervals.
  */
-export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS): RequestedAudits => {
-  const { pool, log } = deps;
-  const { store } = deps;
+export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS) => {
+  const { pool, log, store } = deps;
   const readStream: EventStore['readStream'] = (...read) => throttled(store.readStream(...read));
   // Batch by batch: one has up to thousands of events.
   const follow: EventStore['follow'] = (options) => throttled(store.follow(options), 1);
@@ -48,8 +40,9 @@ export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS): Req
   const running = new Map<string, Promise<void>>();
 
   return {
-    verdict: (partnerId) => readVerdict(pool, partnerId),
-    audit: async (partnerId) => {
+    verdict: (partnerId: string) => readVerdict(pool, partnerId),
+    /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
+    audit: async (partnerId: string): Promise<'begun' | 'recent' | 'too-large'> => {
       if (running.has(partnerId)) return 'begun';
       if (await isTooLarge(pool, partnerId, maxReveals)) return 'too-large';
       const began = await begin(deps, partnerId);
@@ -64,7 +57,7 @@ export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS): Req
       await endsWithin(run, MOMENT_MS);
       return 'begun';
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       await endsWithin(Promise.allSettled(running.values()), MOMENT_MS);
     },
   };

@@ -1,12 +1,11 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
 import { createNamesBatcher, type NamesBatcher, recordCheck } from '../../commands/domains/manage-domains.ts';
+import { ownContext } from '../../commands/handle.ts';
 import { domainStream, needsProof, plainName } from '../../domain/domains/domain.ts';
 import { aheadAfter } from '../../domain/kernel/time.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
-import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
+import { type Claim, type ClaimLoop, type DueAttempts, startClaimLoop } from '../claims.ts';
+import type { ProcessorDeps } from '../deps.ts';
 
 /** The part of `dns.promises.Resolver` in use: it queries DNS servers only and never reads `/etc/hosts`. */
 interface CnameResolver {
@@ -14,15 +13,9 @@ interface CnameResolver {
   cancel(): void;
 }
 
+type NoCname = 'no_such_name' | 'no_cname' | 'dns_timeout' | 'dns_error';
 /** Why a name does not point to the service: `last_error` of a domain (docs/domains.md). */
-type CnameError =
-  | 'no_such_name'
-  | 'no_cname'
-  | 'points_elsewhere'
-  | 'cname_loop'
-  | 'cname_too_long'
-  | 'dns_timeout'
-  | 'dns_error';
+type CnameError = NoCname | 'points_elsewhere' | 'cname_loop' | 'cname_too_long';
 
 /** Longer than any legitimate chain of CNAMEs. */
 const MAX_HOPS = 8;
@@ -39,21 +32,7 @@ export const checkCname = async (
   target: string,
   signal: AbortSignal,
 ): Promise<CnameError | null> => {
-  const cancel = (): void => resolver.cancel();
-  signal.addEventListener('abort', cancel);
-  try {
-    return await follow(resolver, name, target, signal);
-  } finally {
-    signal.removeEventListener('abort', cancel);
-  }
-};
-
-const follow = async (
-  resolver: CnameResolver,
-  name: string,
-  target: string,
-  signal: AbortSignal,
-): Promise<CnameError | null> => {
+  signal.addEventListener('abort', () => resolver.cancel(), { once: true });
   const seen = [plainName(name)];
   for (let at = seen[0] ?? '', hops = 0; ; hops += 1) {
     if (signal.aborted) return 'dns_timeout';
@@ -68,7 +47,6 @@ const follow = async (
   }
 };
 
-type NoCname = 'no_such_name' | 'no_cname' | 'dns_timeout' | 'dns_error';
 const FAILURES: Readonly<Record<string, NoCname>> = {
   ENOTFOUND: 'no_such_name',
   ENODATA: 'no_cname',
@@ -91,13 +69,9 @@ const cnameOf = async (
 
 /** Ownership proof of a host name: a TXT record that holds the partner's token. */
 
-interface TxtResolver {
+interface TxtResolver extends Pick<CnameResolver, 'cancel'> {
   resolveTxt(name: string): Promise<string[][]>;
-  cancel(): void;
 }
-
-/** Returns the name of the TXT record. */
-const proofName = (hostname: string): string => `_doorplate.${hostname}`;
 
 /**
  * Derives the token of a partner for a host name.
@@ -116,24 +90,14 @@ export const hasToken = async (
   token: string,
   signal: AbortSignal,
 ): Promise<boolean> => {
-  const cancel = (): void => resolver.cancel();
-  signal.addEventListener('abort', cancel);
-  try {
-    if (signal.aborted) return false;
-    const records = await resolver.resolveTxt(proofName(hostname));
-    // DNS splits a long TXT value into several strings (RFC 7208 section 3.3).
-    return records.some((pieces) => pieces.join('').trim() === token);
-  } catch {
-    return false;
-  } finally {
-    signal.removeEventListener('abort', cancel);
-  }
+  if (signal.aborted) return false;
+  signal.addEventListener('abort', () => resolver.cancel(), { once: true });
+  const records = await resolver.resolveTxt(`_doorplate.${hostname}`).catch(() => []);
+  // DNS splits a long TXT value into several strings (RFC 7208 section 3.3).
+  return records.some((pieces) => pieces.join('').trim() === token);
 };
 
-export interface DomainCheckOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface DomainCheckOptions extends ProcessorDeps {
   readonly log: Logger;
   /** The service's host name in lower case, the target of every custom domain's CNAME. */
   readonly serviceHost: string;
@@ -145,7 +109,7 @@ export interface DomainCheckOptions {
 }
 
 const MAX_CONCURRENT_CHECKS = 8;
-/** Per partner over all workers: silent DNS servers hold a slot longest, so one partner must not hold them all. */
+/** Of those of one partner: silent DNS servers hold a slot longest, so one partner must not hold them all. */
 const MAX_CONCURRENT_CHECKS_OF_PARTNER = 2;
 /** Time limit of the whole CNAME chain. */
 const CHECK_MS = 8_000;
@@ -162,6 +126,7 @@ export const startDomainChecks = (options: DomainCheckOptions): ClaimLoop => {
     due: DUE,
     leaseMs: LEASE_MS,
     slots: MAX_CONCURRENT_CHECKS,
+    perPartner: MAX_CONCURRENT_CHECKS_OF_PARTNER,
     attempt: async (claim, stopping) => {
       await makeCheck({ ...options, names }, claim, stopping);
       return null;
@@ -174,31 +139,16 @@ export const startDomainChecks = (options: DomainCheckOptions): ClaimLoop => {
   });
 };
 
-const IS_CLAIMED = isClaimed('l.domain_id::text', '0', 'l.looks + 1');
-
-const selectDue = (due: string): string => `
-  select l.domain_id::text as item, 0 as cycle, l.looks + 1 as attempt from work.domain_look l where ${due}`;
-
-/**
- * Partners in turn: the first check of each, then the second, and of equal ones that of the partner whose last check is longest ago.
- * By due time, partners with many silent names would be first each time. A claimed check uses its partner's turn.
- */
-const ROUND_ROBIN = `
-  select domain_id from (
-    select domain_id, due_at, is_claimed, owner,
-           row_number() over (partition by owner order by is_claimed desc, due_at) as turn
-    from (select l.domain_id, l.due_at, coalesce(l.partner_id, l.domain_id) as owner, ${IS_CLAIMED} as is_claimed
-          from work.domain_look l where l.due_at <= $1) due) ranked
-  where not is_claimed and turn <= ${MAX_CONCURRENT_CHECKS_OF_PARTNER}
-  order by turn, (select max(looked_at) from work.domain_look where partner_id = owner) nulls first, due_at limit $2`;
-
 const DUE: DueAttempts = {
   name: 'claim_due_domain_looks',
-  select: `${selectDue(`l.domain_id in (${ROUND_ROBIN})`)} for update of l skip locked`,
-  selectAhead: `${selectDue(`l.due_at is not null and l.recorded_at > $5 and not ${IS_CLAIMED}`)}
-                limit $2 for update of l skip locked`,
+  table: 'work.domain_look',
+  key: 'domain_id',
+  cycle: '0',
+  attempt: 'w.looks + 1',
+  dueAt: 'w.due_at',
+  recordedAt: 'w.recorded_at',
+  partner: 'coalesce(w.partner_id, w.domain_id)',
   mark: 'domain_check',
-  next: 'select min(due_at) from work.domain_look',
 };
 
 const makeCheck = async (
@@ -218,9 +168,7 @@ const makeCheck = async (
   const proven = partner !== null && (await hasToken(resolver, hostname, tokenOf(hostname, partner), signal));
   // A check that the shutdown cut short has no result; it is due again after its lease.
   if (stopping.aborted && error !== null) return;
-  const id = uuid();
-  const context = { correlationId: id, causationId: id, at: clock.now() };
-  const next = await recordCheck(names, { domain_id, hostname, at, error, proven }, context);
+  const next = await recordCheck(names, { domain_id, hostname, at, error, proven }, ownContext(clock));
   await pool.query(
     // `looks = $2` keeps only the first result when two workers ran the same check after a lost lease.
     `update work.domain_look set looks = looks + 1, looked_at = $3,

@@ -16,17 +16,10 @@ import {
 } from '../../domain/domains/events.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { DUE_CHANNEL, notifyIfRoom } from '../../platform/postgres/notifications.ts';
 import { SYNCHRONOUS_COMMIT } from '../../platform/postgres/transactions.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
-
-export interface KeepingDeps {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-}
 
 export const KEEPING: FollowedStreams = {
   name: 'keep-domains',
@@ -40,7 +33,7 @@ const followed = { ...domainEvents, ...domainSlotEvents, ...trackerEvents };
  * deleted tracker. Each handler compares the current state of both streams, so late and repeated events are harmless. It
  * also schedules the CNAME check of a claimed name.
  */
-export const keepDomains = ({ store, pool, clock }: KeepingDeps): FollowingProcessor => {
+export const keepDomains = ({ store, pool, clock }: ProcessorDeps): FollowingProcessor => {
   const deps = { names: createNamesBatcher(store), slots: createSlotsBatcher(store) };
   return {
     ...KEEPING,

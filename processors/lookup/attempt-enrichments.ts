@@ -1,6 +1,5 @@
-import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import {
   type EnrichmentStreams,
   type KnownEnrichment,
@@ -10,15 +9,13 @@ import { recordAttempt } from '../../commands/lookup/record-attempt.ts';
 import { answeredIn, combineAnswers, completeResult } from '../../domain/lookup/answers.ts';
 import type { Enrichment } from '../../domain/lookup/enrichment.ts';
 import { isStale } from '../../domain/lookup/result.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { inSpan } from '../../platform/telemetry/spans.ts';
 import { causesIn } from '../causes.ts';
-import { type Claim, type ClaimLoop, type DueAttempts, isClaimed, startClaimLoop } from '../claims.ts';
+import { type Claim, type ClaimLoop, type DueAttempts, startClaimLoop } from '../claims.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { askChain, type ChainNotes, type Provider } from './providers/provider.ts';
 
-export interface AttemptOptions extends EnrichmentStreams {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface AttemptOptions extends EnrichmentStreams, ProcessorDeps {
   readonly log: Logger;
   readonly chain: readonly Provider[];
   /** Time limit of the whole provider chain, milliseconds. */
@@ -43,30 +40,16 @@ const LEASE_MARGIN_MS = 15_000;
 const MAX_CONCURRENT_ATTEMPTS = 64;
 const MAX_CONCURRENT_ATTEMPTS_OF_PARTNER = 32;
 
-const IS_CLAIMED = isClaimed('w.ip', 'w.round', 'w.attempts + 1');
-
-const selectWork = (due: string): string => `
-  select w.ip as item, w.round as cycle, w.attempts + 1 as attempt from read.enrichment_work w
-  where ${due} and not ${IS_CLAIMED}`;
-
-/** The earliest due work, except that of partners at their ceiling. */
-const EARLIEST = `
-  select ip, row_number() over (partition by asked_by order by next_attempt_at) + coalesce(running, 0) as nth
-  from (select w.ip, w.asked_by, w.next_attempt_at, p.running
-        from read.enrichment_work w left join unnest($7::uuid[], $8::integer[]) p (id, running) on p.id = w.asked_by
-        where w.next_attempt_at <= $1 and coalesce(p.running, 0) < $9
-          and not ${IS_CLAIMED}
-        order by w.next_attempt_at limit $2) earliest`;
-
-/** The enrichment attempts that are due, the earliest first. */
-const DUE_ENRICHMENTS: DueAttempts = {
+const DUE: DueAttempts = {
   name: 'claim_due_enrichments',
-  select: `${selectWork(`w.ip = any (array(select ip from (${EARLIEST}) e where nth <= $9))`)} for update of w skip locked`,
-  selectAhead: `${selectWork('coalesce(w.last_attempt_at, w.requested_at) > $5')}
-                limit $2 for update of w skip locked`,
+  table: 'read.enrichment_work',
+  key: 'ip',
+  cycle: 'w.round',
+  attempt: 'w.attempts + 1',
+  dueAt: 'w.next_attempt_at',
+  recordedAt: 'coalesce(w.last_attempt_at, w.requested_at)',
+  partner: 'w.asked_by',
   mark: 'enrichment',
-  partnerOf: (ip) => `select asked_by from read.enrichment_work where ip = ${ip}`,
-  next: 'select min(next_attempt_at) from read.enrichment_work',
 };
 
 /** Makes the enrichment attempts that are due. */
@@ -75,7 +58,7 @@ export function startEnrichmentAttempts(options: AttemptOptions, slots = MAX_CON
   return startClaimLoop({
     pool,
     clock,
-    due: DUE_ENRICHMENTS,
+    due: DUE,
     leaseMs: attemptMs + LEASE_MARGIN_MS,
     slots,
     perPartner: MAX_CONCURRENT_ATTEMPTS_OF_PARTNER,
@@ -122,11 +105,10 @@ const attemptOn = async (
   // An attempt that the shutdown cut short has no result; it is due again after its lease.
   if (stopping.aborted && hasFailures) return null;
   if (combined.outcome === 'held_back') return { heldBackBy: combined.by };
-  const id = uuid();
   await recordAttempt(
     options,
     { ip, roundNumber, attempt, outcome: combined, jitter: random(), retryBaseMs },
-    { correlationId: id, causationId: id, at },
+    { ...ownContext(options.clock), at },
     known,
   );
   if (combined.outcome === 'result' && combined.companyOf !== null) notes?.taken(combined.companyOf);

@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import { v7 as uuid } from 'uuid';
-import type { CommandContext } from '../../commands/handle.ts';
+import { type CommandContext, ownContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
@@ -69,7 +68,8 @@ export const enrichReveals = ({
     }
     const ip = await addressOf(partner_id, session_id);
     if (ip === null) return;
-    const asked = await withoutTrace(() => request(ip, partner_id, unrelated(clock)));
+    // Its own ids and no trace: enrichment events hold the address in clear and must not lead to a reveal or session.
+    const asked = await withoutTrace(() => request(ip, partner_id, ownContext(clock)));
     await pool.query({
       name: 'await_result',
       text: `insert into work.awaited_result (reveal_id, session_id, partner_id, address_digest, asked, expires_at)
@@ -89,12 +89,6 @@ export const enrichReveals = ({
       for (const event of events) await handle(event);
     },
   };
-};
-
-/** Starts new ids without a trace: enrichment events hold the address in clear and must not lead to a reveal or session. */
-const unrelated = (clock: Clock): CommandContext => {
-  const id = uuid();
-  return { correlationId: id, causationId: id, at: clock.now() };
 };
 
 /** The first to expire, of the partners that may request more. */
@@ -146,7 +140,7 @@ export const retryRefusedReveals = async ({
   for (const { reveal_id, session_id, partner_id } of rows) {
     if (refused.has(partner_id)) continue;
     const ip = await addressOf(partner_id, session_id);
-    if (ip !== null && !(await withoutTrace(() => request(ip, partner_id, unrelated(clock))))) {
+    if (ip !== null && !(await withoutTrace(() => request(ip, partner_id, ownContext(clock))))) {
       refused.add(partner_id);
       continue;
     }

@@ -1,33 +1,18 @@
 import { LRUCache } from 'lru-cache';
-import type pg from 'pg';
-import { v7 as uuid } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import { type EnrichmentStreams, handleEnrichment } from '../../commands/lookup/enrichment-streams.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { RESULT_KEPT_DAYS } from '../../domain/lookup/result.ts';
 import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
-
-export interface LookupUses {
-  /** Notes that the saved result of this canonical address was asked for today. */
-  note(ip: string): void;
-  /** Writes at once what was noted since the last write. */
-  flush(): Promise<void>;
-  close(): Promise<void>;
-}
+import type { ProcessorDeps } from '../deps.ts';
 
 const FLUSH_MS = 2_000;
 const MAX_ADDRESSES_REMEMBERED = 100_000;
 
 /** On which day each saved result was last asked for: written once a day and process, for it is forgotten by that. */
-export const createLookupUses = ({
-  pool,
-  clock,
-}: {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-}): LookupUses => {
+export const createLookupUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) => {
   /** The day that is written, or is about to be. */
   const noted = new LRUCache<string, string>({ max: MAX_ADDRESSES_REMEMBERED });
   const waiting = new Set<string>();
@@ -52,23 +37,24 @@ export const createLookupUses = ({
   const timer = setInterval(flush, FLUSH_MS).unref();
 
   return {
-    note: (ip) => {
+    /** Notes that the saved result of this canonical address was asked for today. */
+    note: (ip: string): void => {
       const today = utcDay(clock.now());
       if (noted.get(ip) === today) return;
       noted.set(ip, today);
       waiting.add(ip);
     },
+    /** Writes at once what was noted since the last write. */
     flush,
-    close: async () => {
+    close: async (): Promise<void> => {
       clearInterval(timer);
       await flush();
     },
   };
 };
+export type LookupUses = ReturnType<typeof createLookupUses>;
 
-interface ForgetResultsOptions extends EnrichmentStreams {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+interface ForgetResultsOptions extends EnrichmentStreams, ProcessorDeps {
   readonly consumers: Consumers;
   /** Waits until the read model of lookups reaches a position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;
@@ -130,8 +116,7 @@ const forgetUnasked = async (options: ForgetResultsOptions, lastDay: string): Pr
     const { due = [], last_ip = null, results = 0 } = rows[0] ?? {};
     for (const ip of due) {
       if (signal.aborted) break;
-      const id = uuid();
-      const context = { correlationId: id, causationId: id, at: clock.now() };
+      const context = ownContext(clock);
       const { events, position } = await handleEnrichment(
         options,
         ip,

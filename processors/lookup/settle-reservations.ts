@@ -1,6 +1,5 @@
-import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import type { EnrichmentSources, LookupStreams } from '../../commands/lookup/enrichment-streams.ts';
 import { snapshotIntakeOf } from '../../commands/lookup/snapshot-streams.ts';
 import { settleReservations, submitReservation } from '../../commands/lookup/submit-lookup.ts';
@@ -8,9 +7,9 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { aheadAfter, DAY, isAhead } from '../../domain/kernel/time.ts';
 import { ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS, intakeStream } from '../../domain/lookup/intake.ts';
-import type { EventStore } from '../../event-store/port.ts';
 import { type Clock, reportFutureTime } from '../../platform/clock/clock.ts';
 import { throttled } from '../../platform/clock/waiting.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import type { FollowedStreams, FollowingProcessor } from '../follow.ts';
 import { forEachIsolated } from '../for-each.ts';
 
@@ -38,9 +37,7 @@ export const settleEndedWork = (
   },
 });
 
-interface OrphanedReservationOptions extends LookupStreams, EnrichmentSources {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+interface OrphanedReservationOptions extends LookupStreams, EnrichmentSources, ProcessorDeps {
   readonly log: Logger;
 }
 
@@ -67,8 +64,7 @@ export const resubmitOrphaned = async (options: OrphanedReservationOptions): Pro
   });
   reportFutureTime('reservation', rows.filter(({ made_at }) => isAhead(made_at.getTime(), now)).length);
   for (const { ip, made_at, ...rest } of rows) {
-    const id = uuid();
-    const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: rest.partner_id };
+    const context = ownContext(clock, rest.partner_id);
     const reservation = { ...rest, submitted_at: made_at.toISOString() };
     await submitReservation(options, ip, reservation, context).catch(
       // One reservation that cannot be submitted now must not block the ones behind it.
@@ -84,14 +80,8 @@ export const resubmitOrphaned = async (options: OrphanedReservationOptions): Pro
   return rows.length;
 };
 
-interface TruncateIntakesOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-}
-
 /** Truncates each intake before its newest snapshot past the retention period, and appends today's snapshot. */
-export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOptions): Promise<void> => {
+export const truncateIntakes = async ({ store, pool, clock }: ProcessorDeps): Promise<void> => {
   const now = clock.now();
   const before = now - INTAKE_KEPT_DAYS * DAY;
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
@@ -106,7 +96,6 @@ export const truncateIntakes = async ({ store, pool, clock }: TruncateIntakesOpt
       if (event.type === 'lookup.IntakeSnapshotted.v1') snapshot = event.revision;
     }
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
-    const id = uuid();
-    await snapshotIntakeOf(store, partner_id, { correlationId: id, causationId: id, at: now });
+    await snapshotIntakeOf(store, partner_id, ownContext(clock));
   });
 };

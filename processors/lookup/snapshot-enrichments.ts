@@ -1,18 +1,13 @@
-import type pg from 'pg';
 import type { Logger } from 'pino';
-import { v7 as uuid } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import { type SnapshotLimits, snapshotEnrichment } from '../../commands/lookup/snapshot-streams.ts';
 import { aheadAfter, DAY, HOUR, isoTime, utcDay } from '../../domain/kernel/time.ts';
-import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { pause } from '../../platform/clock/waiting.ts';
 import { queryWithSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import type { ProcessorDeps } from '../deps.ts';
 
-export interface SnapshotEnrichmentsOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface SnapshotEnrichmentsOptions extends ProcessorDeps {
   readonly log: Logger;
   readonly digest: (ip: string) => string;
   readonly consumers: Consumers;
@@ -62,7 +57,12 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
   const consumerProgress = createConsumerProgress(pool, consumers);
   const before = Date.parse(utcDay(clock.now() - AFTER_MIDNIGHT_MS));
   const started = performance.now();
-  await completeInterrupted(options, { before, passed: await consumerProgress.passed() });
+  const passedAtFirst = await consumerProgress.passed();
+  if (passedAtFirst !== null) {
+    // A crashed process appended their snapshots without truncating; the batch query finds them no more.
+    const { rows } = await pool.query<{ ip: string }>('select ip from work.enrichment_truncation');
+    await snapshotAll(options, rows, { before, passed: passedAtFirst });
+  }
   for (let after = FIRST; ; ) {
     const begun = performance.now();
     const passed = await consumerProgress.passed();
@@ -72,11 +72,7 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
       text: TO_SNAPSHOT,
       values: [utcDay(before), utcDay(aheadAfter(clock.now())), after.day, after.ip],
     });
-    await snapshotAll(
-      options,
-      rows.map(({ ip }) => ip),
-      { before, passed },
-    );
+    await snapshotAll(options, rows, { before, passed });
     const last = rows.at(-1);
     if (last === undefined || rows.length < BATCH) break;
     after = last;
@@ -86,31 +82,20 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
   if (!signal.aborted) await reportBlocked(options);
 };
 
-/** Completes addresses whose snapshot a crashed process appended without truncating; the batch query finds them no more. */
-const completeInterrupted = async (
-  options: SnapshotEnrichmentsOptions,
-  { before, passed }: { readonly before: number; readonly passed: Position | null },
-): Promise<void> => {
-  if (passed === null) return;
-  const { rows } = await options.pool.query<{ ip: string }>('select ip from work.enrichment_truncation');
-  const ips = rows.map(({ ip }) => ip);
-  await snapshotAll(options, ips, { before, passed });
-};
-
 /** Records the addresses durably before the first snapshot, so that the next run completes an interrupted batch. */
 const snapshotAll = async (
   { store, digest, pool, clock }: SnapshotEnrichmentsOptions,
-  ips: readonly string[],
+  rows: readonly { readonly ip: string }[],
   limits: SnapshotLimits,
 ): Promise<void> => {
-  if (ips.length === 0) return;
+  if (rows.length === 0) return;
+  const ips = rows.map(({ ip }) => ip);
   await queryWithSynchronousCommit(
     pool,
     'insert into work.enrichment_truncation select unnest($1::text[]) on conflict (ip) do nothing',
     [ips],
   );
-  const id = uuid();
-  const context = { correlationId: id, causationId: id, at: clock.now() };
+  const context = ownContext(clock);
   for (const ip of ips) await snapshotEnrichment({ store, digest }, ip, limits, context);
   await pool.query('delete from work.enrichment_truncation where ip = any ($1)', [ips]);
 };

@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DatabasePool } from 'slonik';
-import { v7 as uuid } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import { createKey, createPartner, newApiKey, partnerIdOf } from '../../commands/partners/manage-partner.ts';
 import { DEFAULT_LIMITS } from '../../domain/partners/partner.ts';
 import type { EventStore } from '../../event-store/port.ts';
@@ -41,8 +41,7 @@ export const ensureDemo = async (deps: DemoDeps, url: string): Promise<Demo | nu
   if (known === null && partners.length > 0) return null;
   const api_key = known ?? newApiKey();
   await writeFile(file, `DOORPLATE_URL=${url}\nDOORPLATE_API_KEY=${api_key}\n`, { mode: 0o600 });
-  const id = uuid();
-  const context = { correlationId: id, causationId: id, at: clock.now() };
+  const context = ownContext(clock);
   await createPartner(store, NAME, context);
   const wanted = {
     partner_id: partnerIdOf(NAME),

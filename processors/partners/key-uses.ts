@@ -1,23 +1,10 @@
-import type pg from 'pg';
 import { aheadAfter } from '../../domain/kernel/time.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
-
-export interface KeyUses {
-  /** Takes down that the key was used now. */
-  note(key: { readonly key_id: string }): void;
-  close(): Promise<void>;
-}
+import type { ProcessorDeps } from '../deps.ts';
 
 const FLUSH_MS = 5_000;
 
 /** Records every few seconds when keys were last used, so that owners see which keys are unused. Decides nothing. */
-export const createKeyUses = ({
-  pool,
-  clock,
-}: {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-}): KeyUses => {
+export const createKeyUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) => {
   const used = new Set<string>();
   const flush = async (): Promise<void> => {
     if (used.size === 0) return;
@@ -38,10 +25,9 @@ export const createKeyUses = ({
   };
   const timer = setInterval(flush, FLUSH_MS).unref();
   return {
-    note: ({ key_id }) => {
-      used.add(key_id);
-    },
-    close: async () => {
+    /** Takes down that the key was used now. */
+    note: ({ key_id }: { readonly key_id: string }): void => void used.add(key_id),
+    close: async (): Promise<void> => {
       clearInterval(timer);
       await flush();
     },

@@ -3,12 +3,12 @@ import type pg from 'pg';
 import type { CommandContext } from '../../commands/handle.ts';
 import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
 import { aheadAfter, DAY, HOUR, isAhead, MINUTE } from '../../domain/kernel/time.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import { type Clock, reportFutureTime } from '../../platform/clock/clock.ts';
+import { reportFutureTime } from '../../platform/clock/clock.ts';
 import { hashPassword, isPassword } from '../../platform/crypto/passwords.ts';
 import { rowLoader } from '../../platform/limits/loaders.ts';
 import { type RateLimiter, retrySeconds } from '../../platform/limits/rate-limit.ts';
 import { queryWithSynchronousCommit, withSynchronousCommit } from '../../platform/postgres/transactions.ts';
+import type { ProcessorDeps } from '../deps.ts';
 
 /** The user of a dashboard session. */
 interface LoggedIn {
@@ -32,11 +32,6 @@ export interface Logins {
   count(userId: string): Promise<number>;
 }
 
-interface LoginsDeps {
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-}
-
 /** Limits of a login: time without use, and total time. */
 const IDLE = 12 * HOUR;
 const MAX_AGE = 7 * DAY;
@@ -47,7 +42,7 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 /** Stores dashboard logins by a digest of their token, so that reading the table does not allow a login. */
-export const createLogins = (deps: LoginsDeps): Logins => {
+export const createLogins = (deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Logins => {
   const { pool, clock } = deps;
   const findLogin = createLoginReader(deps);
   return {
@@ -55,7 +50,8 @@ export const createLogins = (deps: LoginsDeps): Logins => {
       const token = randomBytes(32).toString('base64url');
       const now = clock.now();
       await correctFastClocks(pool, now);
-      await deleteEnded(pool, now);
+      const ended = [new Date(now - IDLE), new Date(now - MAX_AGE)];
+      await pool.query('delete from work.login where used_at < $1 or began_at < $2', ended);
       // Locks the password, so that a concurrent change either waits and then ends this login, or is visible here.
       const { rowCount } = await pool.query(
         `with known as (select user_id from work.user_password where user_id = $2 and hash = $4 for share),
@@ -76,7 +72,11 @@ export const createLogins = (deps: LoginsDeps): Logins => {
       const { used_at, began_at, ...user } = found;
       if ([used_at, began_at].some((time) => isAhead(time.getTime(), now)))
         await correctFastClocks(pool, now);
-      else if (now - used_at.getTime() > MINUTE) await touch(pool, token, now);
+      else if (now - used_at.getTime() > MINUTE)
+        await pool.query('update work.login set used_at = $2 where digest = $1', [
+          digestOf(token),
+          new Date(now),
+        ]);
       return user;
     },
 
@@ -101,7 +101,7 @@ export const createLogins = (deps: LoginsDeps): Logins => {
 };
 
 /** Logins that have not ended, by the digests of their tokens in hex: any browser may send any token. */
-const createLoginReader = ({ pool, clock }: LoginsDeps) =>
+const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) =>
   rowLoader(async (digests) => {
     const now = clock.now();
     const { rows } = await pool.query<LoggedIn & { digest: string; used_at: Date; began_at: Date }>({
@@ -117,16 +117,6 @@ const createLoginReader = ({ pool, clock }: LoginsDeps) =>
     });
     return new Map(rows.map(({ digest, ...login }) => [digest, login]));
   });
-
-const deleteEnded = (pool: pg.Pool, now: number) =>
-  pool.query('delete from work.login where used_at < $1 or began_at < $2', [
-    new Date(now - IDLE),
-    new Date(now - MAX_AGE),
-  ]);
-
-/** Records that a login was used now. */
-const touch = (pool: pg.Pool, token: string, now: number) =>
-  pool.query('update work.login set used_at = $2 where digest = $1', [digestOf(token), new Date(now)]);
 
 /** Moves logins that a fast clock recorded to now, so that they end in time. */
 const correctFastClocks = async (pool: pg.Pool, now: number): Promise<void> => {
@@ -156,29 +146,28 @@ interface NewPassword {
   readonly at: number;
 }
 
-/** Sets a user's password and ends all of the user's logins. */
-export const setPassword = (pool: pg.Pool, { userId, hash, isFirst, at }: NewPassword): Promise<void> =>
-  withSynchronousCommit(pool, async (client) => {
-    await client.query(
-      `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
-       on conflict (user_id) do update
-         set hash = excluded.hash, is_first = excluded.is_first, set_at = excluded.set_at`,
-      [userId, hash, isFirst, new Date(at)],
-    );
-    await endLogins(client, userId);
-  });
-
-/** Does the same if the current hash is still `known`. @returns whether it was */
-export const replacePassword = (
+/**
+ * Sets a user's password and ends all of the user's logins. `known`: only if this is the current hash.
+ * @returns whether it was set
+ */
+export const setPassword = (
   pool: pg.Pool,
-  known: string,
   { userId, hash, isFirst, at }: NewPassword,
+  known?: string,
 ): Promise<boolean> =>
   withSynchronousCommit(pool, async (client) => {
-    const { rowCount } = await client.query(
-      'update work.user_password set hash = $2, is_first = $3, set_at = $4 where user_id = $1 and hash = $5',
-      [userId, hash, isFirst, new Date(at), known],
-    );
+    const values = [userId, hash, isFirst, new Date(at)];
+    const { rowCount } = await (known === undefined
+      ? client.query(
+          `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
+           on conflict (user_id) do update
+             set hash = excluded.hash, is_first = excluded.is_first, set_at = excluded.set_at`,
+          values,
+        )
+      : client.query(
+          'update work.user_password set hash = $2, is_first = $3, set_at = $4 where user_id = $1 and hash = $5',
+          [...values, known],
+        ));
     if (rowCount !== 1) return false;
     await endLogins(client, userId);
     return true;
@@ -236,10 +225,7 @@ export interface DashboardLogins {
   ): Promise<string | null>;
 }
 
-interface DashboardLoginDeps {
-  readonly pool: pg.Pool;
-  readonly store: EventStore;
-  readonly clock: Clock;
+interface DashboardLoginDeps extends ProcessorDeps {
   readonly limiter: Pick<RateLimiter, 'admit' | 'giveBack'>;
   readonly logins: Logins;
   /** Returns a keyed digest. */
@@ -275,10 +261,8 @@ export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins
   /** Returns the id in a device cookie of this user; null: it is not one. */
   function deviceId(userId: string, cookie: string | null): string | null {
     const [id = ''] = (cookie ?? '').split('.', 1);
-    const [given, expected] = [cookie ?? '', deviceOf(userId, id)].map((text) => Buffer.from(text)) as [
-      Buffer,
-      Buffer,
-    ];
+    const given = Buffer.from(cookie ?? '');
+    const expected = Buffer.from(deviceOf(userId, id));
     return given.length === expected.length && timingSafeEqual(given, expected) ? id : null;
   }
 
@@ -295,13 +279,12 @@ export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins
 
   /** Gives the rates back unless the password was checked and wrong. */
   async function checked(rates: readonly Rate[], check: () => Promise<boolean>): Promise<boolean> {
-    let isWrong = false;
+    let isGivenBack = true;
     try {
-      const isRight = await check();
-      isWrong = !isRight;
-      return isRight;
+      isGivenBack = await check();
+      return isGivenBack;
     } finally {
-      if (!isWrong) await giveBack(rates);
+      if (isGivenBack) await giveBack(rates);
     }
   }
 
@@ -327,7 +310,7 @@ export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins
       const hash = await hashPassword(password);
       // If an operator has reset the password meanwhile, that one stays.
       const next = { userId, hash, isFirst: false, at: clock.now() };
-      if (!(await replacePassword(pool, known, next))) return null;
+      if (!(await setPassword(pool, next, known))) return null;
       await changeUser(store, 'ChangePassword', userId, context);
       return logins.begin(userId, hash);
     },

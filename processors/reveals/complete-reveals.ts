@@ -1,7 +1,7 @@
 /** Completes pending reveals that an endpoint subscribes to: by events, and in runs for what events leave. */
 import type pg from 'pg';
-import { NIL, v7 as uuid } from 'uuid';
-import type { CommandContext } from '../../commands/handle.ts';
+import { NIL } from 'uuid';
+import { type CommandContext, ownContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
 import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
@@ -180,8 +180,7 @@ const completeOne = async (
   { pool, clock, complete }: CompleteRevealsDeps,
   revealId: string,
 ): Promise<boolean> => {
-  const id = uuid();
-  const context = { correlationId: id, causationId: id, at: clock.now() };
+  const context = ownContext(clock);
   // A new trace, because no trace may lead from an enrichment to a reveal (architecture, rule 13).
   if (!(await withoutTrace(() => complete(revealId, context)))) return false;
   // Not ready any more, so that no run reads it; `enrich-reveals` deletes the row when it reads the completion.

@@ -1,11 +1,9 @@
-import type pg from 'pg';
 import { NIL } from 'uuid';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { expiredStream, sessionExpiryEvents, TAB_PREFIX } from '../../domain/sessions/events.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { type Expiring, expiredItems } from '../expiry.ts';
 
 /**
@@ -56,10 +54,7 @@ export const expiringSessions: Expiring = {
   }),
 };
 
-interface DeleteExpiredStreamsOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+interface DeleteExpiredStreamsOptions extends ProcessorDeps {
   readonly consumers: Consumers;
 }
 

@@ -2,15 +2,11 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { DAY, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 import { KEPT_DAYS, signalsExpireAt, signalsStream } from '../../domain/signals/events.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { retireStream } from '../retire-streams.ts';
 
-export interface ExpireSignalsOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface ExpireSignalsOptions extends ProcessorDeps {
   readonly log: Logger;
   readonly consumers: Consumers;
   /** Called after each run with the number of overdue days and the age of the oldest, in seconds. */

@@ -1,25 +1,20 @@
 import type pg from 'pg';
-import { NIL, v7 as uuid } from 'uuid';
+import { NIL } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import { closeTrackerDay, reopenTrackerDay, totalUsage } from '../../commands/usage/close-usage.ts';
 import { aheadAfter, DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
 import { type TrackerHour, trackerDayStream } from '../../domain/usage/events.ts';
-import type { EventStore } from '../../event-store/port.ts';
-import { type Clock, reportFutureTime } from '../../platform/clock/clock.ts';
+import { reportFutureTime } from '../../platform/clock/clock.ts';
 import { throttled } from '../../platform/clock/waiting.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { forEachIsolated } from '../for-each.ts';
-
-interface UsageUpkeepOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-}
 
 /** Retention of usage (architecture, Streams). */
 const USAGE_DAYS = 400;
 const MAX_STREAMS_PER_RUN = 100;
 
 /** Closes the usage streams of past days, from an hour after midnight, when no process writes to them any more. */
-export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<void> => {
+export const closeUsageStreams = async ({ store, pool, clock }: ProcessorDeps): Promise<void> => {
   const { rows } = await pool.query<{ source: string }>(
     // Days of trackers are closed by `closeTrackerDays` and hold no counts to total.
     `select source from read.usage_source
@@ -27,14 +22,13 @@ export const closeUsageStreams = async ({ store, pool, clock }: UsageUpkeepOptio
     [utcDay(clock.now() - HOUR)],
   );
   await forEachIsolated(rows, async ({ source }) => {
-    const id = uuid();
-    await totalUsage(store, source, { correlationId: id, causationId: id, at: clock.now() });
+    await totalUsage(store, source, ownContext(clock));
   });
 };
 
 /** Deletes usage streams past their retention. `forget` drops their rows from the read model. */
 export const expireUsageStreams = async (
-  { store, pool, clock }: UsageUpkeepOptions,
+  { store, pool, clock }: ProcessorDeps,
   forget: (before: string) => Promise<void>,
 ): Promise<void> => {
   const before = utcDay(clock.now() - USAGE_DAYS * DAY);
@@ -50,7 +44,7 @@ export const expireUsageStreams = async (
   await forget(before);
 };
 
-interface CloseTrackerDaysOptions extends UsageUpkeepOptions {
+interface CloseTrackerDaysOptions extends ProcessorDeps {
   /** Waits until the read model reaches the current head of the store; false after a time limit. */
   readonly caughtUp: () => Promise<boolean>;
 }
@@ -67,7 +61,7 @@ const CLOSED = `source ^@ '${trackerDayStream('')}' and totalled`;
 export const trackerDaysClosedBefore = async ({
   pool,
   clock,
-}: Pick<UsageUpkeepOptions, 'pool' | 'clock'>): Promise<string | null> => {
+}: Pick<ProcessorDeps, 'pool' | 'clock'>): Promise<string | null> => {
   const { rows } = await pool.query<{ day: string | null }>(
     `select (max(day) + 1)::text as day from read.usage_source where ${CLOSED} and (closed_at is null or closed_at <= $1)`,
     [new Date(aheadAfter(clock.now()))],
@@ -87,9 +81,7 @@ export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promis
   let day = (await trackerDaysClosedBefore(options)) ?? (await firstDay(options));
   while (day !== null && day < today) {
     const counts = await Array.fromAsync(throttled(countsOf(pool, day), PAGE));
-    const id = uuid();
-    const context = { correlationId: id, causationId: id, at: clock.now() };
-    await closeTrackerDay(store, day, counts, context);
+    await closeTrackerDay(store, day, counts, ownContext(clock));
     day = dayAfter(day);
   }
 };
@@ -113,20 +105,19 @@ async function* countsOf(pool: pg.Pool, day: string): AsyncGenerator<TrackerHour
 }
 
 /** Reopens days that a fast clock closed before their end. @returns whether there were any */
-const reopenDaysClosedAhead = async ({ store, pool, clock }: UsageUpkeepOptions): Promise<boolean> => {
+const reopenDaysClosedAhead = async ({ store, pool, clock }: ProcessorDeps): Promise<boolean> => {
   const { rows } = await pool.query<{ day: string }>(
     `select day::text from read.usage_source where ${CLOSED} and closed_at > $1 order by usage_source.day`,
     [new Date(aheadAfter(clock.now()))],
   );
   for (const { day } of rows) {
-    const id = uuid();
-    await reopenTrackerDay(store, day, { correlationId: id, causationId: id, at: clock.now() });
+    await reopenTrackerDay(store, day, ownContext(clock));
   }
   reportFutureTime('usage_day', rows.length);
   return rows.length > 0;
 };
 
-const firstDay = async ({ pool }: UsageUpkeepOptions): Promise<string | null> => {
+const firstDay = async ({ pool }: ProcessorDeps): Promise<string | null> => {
   const { rows } = await pool.query<{ day: string | null }>(
     `select to_char(min(hour) at time zone 'UTC', 'YYYY-MM-DD') as day from read.tracker_hour`,
   );

@@ -1,7 +1,8 @@
 /** Retention of webhooks: payloads expire with their session, deliveries with their payload, and metadata are deleted after 90 days. */
+
 import type pg from 'pg';
-import { NIL, v7 as uuid } from 'uuid';
-import { toNewEvents } from '../../commands/handle.ts';
+import { NIL } from 'uuid';
+import { ownContext, toNewEvents } from '../../commands/handle.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { isoTime, utcDay } from '../../domain/kernel/time.ts';
@@ -12,16 +13,13 @@ import {
   payloadExpiryEvents,
   WEBHOOK_HISTORY_MS,
 } from '../../domain/webhooks/events.ts';
-import { type EventStore, type Position, StreamExpired } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
+import { type Position, StreamExpired } from '../../event-store/port.ts';
 import { pause } from '../../platform/clock/waiting.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { type Expiring, expiredItems } from '../expiry.ts';
 
-export interface ExpireDeliveriesOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface ExpireDeliveriesOptions extends ProcessorDeps {
   /** Waits until the read model of deliveries reaches a position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;
   readonly signal: AbortSignal;
@@ -90,33 +88,25 @@ const appendExpired = async (
 ): Promise<void> => {
   const [first] = rows;
   if (first === undefined) return;
-  const id = uuid();
   const { webhook_id, partner_id } = first;
   const event: DeliveryEvent = {
     type: 'webhooks.DeliveriesExpired.v1',
     data: { webhook_id, partner_id, delivery_ids: rows.map(({ delivery_id }) => delivery_id) },
   };
-  const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
   try {
-    await store.append(stream, 'any', toNewEvents(deliveryEvents, [event], context));
+    await store.append(stream, 'any', toNewEvents(deliveryEvents, [event], ownContext(clock, partner_id)));
   } catch (error) {
     // The stream itself has expired; the next sweep drops its rows.
     if (!(error instanceof StreamExpired)) throw error;
   }
 };
 
-export interface DeleteOldDeliveriesDeps {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
-}
-
 /**
  * Deletes delivery metadata past its retention, one stream (a day of an endpoint) at a time. `forget` drops their rows
  * from the read model; until then a repeated run finds the streams again.
  */
 export const deleteOldDeliveries = async (
-  { store, pool, clock }: DeleteOldDeliveriesDeps,
+  { store, pool, clock }: ProcessorDeps,
   consumers: Consumers,
   forget: (before: string) => Promise<void>,
 ): Promise<void> => {

@@ -1,20 +1,18 @@
 import type pg from 'pg';
-import { NIL, v7 as uuid } from 'uuid';
+import { NIL } from 'uuid';
+import { ownContext } from '../../commands/handle.ts';
 import { forgetEndpoints } from '../../commands/webhooks/manage-endpoints.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { endpointEvents, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
 import { throttled } from '../../platform/clock/waiting.ts';
 import { inPages } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { forEachIsolated } from '../for-each.ts';
 
-export interface ForgetEndpointsOptions {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+export interface ForgetEndpointsOptions extends ProcessorDeps {
   readonly consumers: Consumers;
 }
 
@@ -33,9 +31,7 @@ export const forgetDeletedEndpoints = async (
     [new Date(clock.now() - WEBHOOK_HISTORY_MS)],
   );
   const forgotten = forEachIsolated(rows, async ({ partner_id }) => {
-    const id = uuid();
-    const context = { correlationId: id, causationId: id, at: clock.now(), partnerId: partner_id };
-    await forgetEndpoints(store, partner_id, context);
+    await forgetEndpoints(store, partner_id, ownContext(clock, partner_id));
   });
   await Promise.allSettled([forgotten]);
   const progress = createConsumerProgress(pool, consumers);

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { NIL } from 'uuid';
 import type { QueueReservation } from '../../commands/queue-reservation.ts';
 import { revealEventId, sessionEventId } from '../../domain/webhooks/envelope.ts';
+import { coalesceNextOf } from '../../platform/limits/coalesce.ts';
 
 /** An event that is about to be appended, and its recipients. */
 export interface EventToQueue {
@@ -66,7 +67,6 @@ const HURRIED_MS = 500;
 export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue => {
   const { deliveryIdOf, maxPending, maxBytes } = options;
   const known = new LRUCache<string, Queue>({ max: MAX_PARTNERS_CACHED });
-  const reading = new Map<string, Promise<Queue>>();
   /** By partner: deliveries that are not in the read model yet, and when they were reserved. */
   const underWay = new Map<string, Map<string, number>>();
   let hurriedAt = Number.NEGATIVE_INFINITY;
@@ -78,21 +78,12 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
     options.hurry();
   };
 
-  const read = (partnerId: string): Promise<Queue> => {
-    const running = reading.get(partnerId);
-    if (running) return running;
-    const next = readQueue(options, partnerId, underWay.get(partnerId))
-      .then((queue) => {
-        known.set(partnerId, queue);
-        return queue;
-      })
-      .finally(() => {
-        reading.delete(partnerId);
-        if (underWay.get(partnerId)?.size === 0) underWay.delete(partnerId);
-      });
-    reading.set(partnerId, next);
-    return next;
-  };
+  const read = coalesceNextOf(async (partnerId) => {
+    const queue = await readQueue(options, partnerId, underWay.get(partnerId));
+    known.set(partnerId, queue);
+    if (underWay.get(partnerId)?.size === 0) underWay.delete(partnerId);
+    return queue;
+  });
 
   const current = async (partnerId: string): Promise<Queue> => {
     const queue = known.get(partnerId);
@@ -169,15 +160,13 @@ const readQueue = async (
 };
 
 type Reserve = Pick<WebhookQueue, 'reserve'>;
-type Reservation = Promise<QueueReservation | null>;
+type Reserved<Id extends string> = (
+  of: Record<'partner_id' | Id, string>,
+) => Promise<QueueReservation | null>;
 
 /** Reserves room for deliveries of a new session to the endpoints that subscribe to it. */
-export function reserveForSession({ reserve }: Reserve) {
-  return ({
-    partner_id,
-    tracker_id,
-    session_id,
-  }: Record<'partner_id' | 'tracker_id' | 'session_id', string>): Reservation =>
+export function reserveForSession({ reserve }: Reserve): Reserved<'tracker_id' | 'session_id'> {
+  return ({ partner_id, tracker_id, session_id }) =>
     reserve({
       partner_id,
       event_id: sessionEventId(session_id),
@@ -186,21 +175,12 @@ export function reserveForSession({ reserve }: Reserve) {
 }
 
 /** Reserves room for deliveries of a completed reveal to the endpoints that subscribe to it. */
-export function reserveForReveal({ reserve }: Reserve) {
-  return ({
-    partner_id,
-    tracker_id,
-    reveal_id,
-  }: Record<'partner_id' | 'tracker_id' | 'reveal_id', string>): Reservation =>
+export function reserveForReveal({ reserve }: Reserve): Reserved<'tracker_id' | 'reveal_id'> {
+  return ({ partner_id, tracker_id, reveal_id }) =>
     reserve({ partner_id, event_id: revealEventId(reveal_id), to: { type: 'reveal.completed', tracker_id } });
 }
 
 /** Reserves room for a delivery to one endpoint. */
-export function reserveForDelivery({ reserve }: Reserve) {
-  return ({
-    partner_id,
-    webhook_id,
-    event_id,
-  }: Record<'partner_id' | 'webhook_id' | 'event_id', string>): Reservation =>
-    reserve({ partner_id, event_id, to: { webhook_id } });
+export function reserveForDelivery({ reserve }: Reserve): Reserved<'webhook_id' | 'event_id'> {
+  return ({ partner_id, webhook_id, event_id }) => reserve({ partner_id, event_id, to: { webhook_id } });
 }

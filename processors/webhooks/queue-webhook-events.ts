@@ -4,186 +4,15 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import { type CustomParameters, sessionEvents, TAB_PREFIX } from '../../domain/sessions/events.ts';
 import { type Envelope, revealEnvelope, sessionEnvelope } from '../../domain/webhooks/envelope.ts';
-import {
-  endpointEvents,
-  type SnapshottedEndpoint,
-  type Subscribable,
-  WEBHOOKS_PREFIX,
-} from '../../domain/webhooks/events.ts';
-import {
-  type EventStore,
-  type Position,
-  type RecordedEvent,
-  StoreUnavailable,
-} from '../../event-store/port.ts';
-import type { Clock } from '../../platform/clock/clock.ts';
+import { type Subscribable, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
+import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
+import type { ProcessorDeps } from '../deps.ts';
 import { type FollowedStreams, type FollowingProcessor, traceOf } from '../follow.ts';
 
-interface Endpoint {
-  readonly webhook_id: string;
-  readonly partner_id: string;
-  /** null: all trackers of the partner. */
-  readonly tracker_id: string | null;
-  /** Enabled periods with their subscribed events, by log position; `to` null: still open. */
-  readonly spans: Map<bigint, { readonly events: readonly string[]; to: bigint | null }>;
-  /** Log position of its deletion. */
-  deletedAt: bigint | null;
-}
-
-interface Row {
-  readonly webhook_id: string;
-  readonly partner_id: string;
-  readonly tracker_id: string | null;
-  readonly spans: readonly { readonly from: string; readonly to: string | null; readonly events: string[] }[];
-}
-
-/** The subscriptions of all endpoints at every position that a follower may still ask about. */
-interface Subscriptions {
-  /** Applies an event of endpoints. Idempotent. */
-  apply(stored: RecordedEvent): void;
-  subscribersOf(
-    what: { readonly partner_id: string; readonly tracker_id: string; readonly type: Subscribable },
-    position: Position,
-  ): string[];
-  /** Drops what only earlier positions need: a script may create and delete endpoints all day. */
-  dropBefore(position: Position): void;
-  /** Number of endpoints in memory. */
-  readonly size: number;
-}
-
-/** Reads neither deleted endpoints nor periods that ended before: a script may make any number of both. */
-const SUBSCRIPTIONS = `
-  with period as (
-         select webhook_id, from_position, to_position, events from read.webhook_subscription where to_position is null
-         union all
-         select webhook_id, from_position, to_position, events from read.webhook_subscription where to_position > $1)
-  select e.webhook_id, e.partner_id, e.tracker_id,
-         coalesce(json_agg(json_build_object('from', p.from_position::text, 'to', p.to_position::text, 'events', p.events))
-           filter (where p.webhook_id is not null), '[]') as spans
-  from read.webhook_endpoint e left join period p on p.webhook_id = e.webhook_id
-  where e.webhook_id = any (array(
-    select webhook_id from read.webhook_endpoint where deleted_at is null union select webhook_id from period))
-  group by e.webhook_id`;
-
-/** Loads the subscriptions as of a position that the read model has applied; later events may be applied again. */
-export const loadSubscriptions = async (pool: pg.Pool, after: Position | null): Promise<Subscriptions> => {
-  const { rows } = await pool.query<Row>({
-    name: 'load_subscriptions',
-    text: SUBSCRIPTIONS,
-    values: [after ?? -1n],
-  });
-  return new EndpointPeriods(rows);
-};
-
-class EndpointPeriods implements Subscriptions {
-  readonly #endpoints = new Map<string, Endpoint>();
-  readonly #ofPartner = new Map<string, Set<Endpoint>>();
-
-  constructor(rows: readonly Row[]) {
-    for (const { spans, ...endpoint } of rows) {
-      const each = spans.map(
-        ({ from, to, events }) => [BigInt(from), { events, to: to === null ? null : BigInt(to) }] as const,
-      );
-      this.#add({ ...endpoint, spans: new Map(each), deletedAt: null });
-    }
-  }
-
-  get size(): number {
-    return this.#endpoints.size;
-  }
-
-  apply(stored: RecordedEvent): void {
-    const event = readEvent(endpointEvents, stored);
-    if (event === null) return;
-    const { type, data } = event;
-    if (type === 'webhooks.EndpointsSnapshotted.v1') {
-      for (const endpoint of data.endpoints) this.#applySnapshot(endpoint, stored);
-      return;
-    }
-    if (type === 'webhooks.EndpointCreated.v1' && !this.#endpoints.has(data.webhook_id)) {
-      const { webhook_id, partner_id, tracker_id } = data;
-      this.#add({ webhook_id, partner_id, tracker_id, spans: new Map(), deletedAt: null });
-    }
-    const endpoint = this.#endpoints.get(data.webhook_id);
-    if (endpoint === undefined) return;
-    if (type === 'webhooks.EndpointCreated.v1') change(endpoint, stored.position, data.events);
-    if (type === 'webhooks.EndpointUpdated.v1') {
-      change(endpoint, stored.position, data.enabled ? data.events : null);
-    }
-    if (type === 'webhooks.EndpointDeleted.v1') {
-      change(endpoint, stored.position, null);
-      endpoint.deletedAt = stored.position;
-    }
-  }
-
-  subscribersOf(
-    { partner_id, tracker_id, type }: Parameters<Subscriptions['subscribersOf']>[0],
-    position: Position,
-  ): string[] {
-    return [...(this.#ofPartner.get(partner_id) ?? [])]
-      .filter(
-        (endpoint) =>
-          (endpoint.tracker_id ?? tracker_id) === tracker_id &&
-          [...endpoint.spans].some(
-            ([from, { to, events }]) =>
-              from < position && (to === null || position < to) && events.includes(type),
-          ),
-      )
-      .map(({ webhook_id }) => webhook_id)
-      .sort();
-  }
-
-  dropBefore(position: Position): void {
-    for (const endpoint of this.#endpoints.values()) {
-      const { spans, deletedAt } = endpoint;
-      for (const [from, { to }] of spans) if (to !== null && to <= position) spans.delete(from);
-      if (deletedAt !== null && deletedAt < position) this.#remove(endpoint);
-    }
-  }
-
-  #add(endpoint: Endpoint): void {
-    this.#endpoints.set(endpoint.webhook_id, endpoint);
-    const mine = this.#ofPartner.get(endpoint.partner_id) ?? new Set();
-    this.#ofPartner.set(endpoint.partner_id, mine.add(endpoint));
-  }
-
-  #remove(endpoint: Endpoint): void {
-    this.#endpoints.delete(endpoint.webhook_id);
-    const mine = this.#ofPartner.get(endpoint.partner_id);
-    mine?.delete(endpoint);
-    if (mine?.size === 0) this.#ofPartner.delete(endpoint.partner_id);
-  }
-
-  /**
-   * The event that created an endpoint may have been truncated; a known endpoint already has the snapshot's facts. A deleted
-   * one is subscribed to nothing, and no later event would remove it from memory.
-   */
-  #applySnapshot(
-    { webhook_id, tracker_id, enabled, events, deleted_at }: SnapshottedEndpoint,
-    { stream, position }: RecordedEvent,
-  ): void {
-    if (deleted_at !== null || this.#endpoints.has(webhook_id)) return;
-    const partner_id = stream.slice(WEBHOOKS_PREFIX.length);
-    const endpoint: Endpoint = { webhook_id, partner_id, tracker_id, spans: new Map(), deletedAt: null };
-    this.#add(endpoint);
-    change(endpoint, position, enabled ? events : null);
-  }
-}
-
-/** Sets the subscribed events from a position on; null: none. */
-const change = ({ spans }: Endpoint, position: bigint, events: readonly string[] | null): void => {
-  for (const [from, span] of spans) {
-    if (from < position && (span.to === null || span.to > position)) span.to = position;
-  }
-  // The loaded rows may already contain this period and its end.
-  if (events !== null && !spans.has(position)) spans.set(position, { events, to: null });
-};
-
-interface QueueEventsDeps {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
-  readonly clock: Clock;
+interface QueueEventsDeps extends ProcessorDeps {
   readonly dayKeys: BodyKeys;
+  /** Waits until the read model of endpoints, which is led in the same process, reaches a position; false after a time limit. */
+  readonly endpointsAt: (position: Position) => Promise<boolean>;
   /** Waits until read models reach a position, and wakes them; false after a time limit. */
   readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
   /** Opens the labels of sessions; null: their key was destroyed. */
@@ -196,6 +25,7 @@ interface SealedSession {
   readonly sealed: string;
 }
 
+/** Of endpoints it handles nothing, but periods that ended stay in the read model until this processor has passed them. */
 export const QUEUEING: FollowedStreams = {
   name: 'queue-webhook-events',
   prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
@@ -207,12 +37,15 @@ const WOKEN_AFTER_QUEUEING = ['deliveries', 'payloads'];
 const GATHER_MS = 4;
 const BUSY_MS = 1_000;
 
-interface Source {
-  readonly stored: RecordedEvent;
+interface Subscribing {
   readonly partner_id: string;
   readonly tracker_id: string;
-  readonly session_id: string;
   readonly type: Subscribable;
+}
+
+interface Source extends Subscribing {
+  readonly stored: RecordedEvent;
+  readonly session_id: string;
   readonly expires_at: string;
   /** The session, if the event itself contains it. */
   readonly session: SealedSession | null;
@@ -222,43 +55,69 @@ interface Source {
 
 /**
  * Queues events for the endpoints that were enabled and subscribed at the event's position, so that a replay gives the same
- * result; repeats are deduplicated by id. It waits for a read model in two cases only: at its start for "webhooks", from which it
- * loads the subscriptions (then it follows endpoints itself), and where a tracker's or revealed session's row is missing.
+ * result; repeats are deduplicated by id. It waits until the read model of endpoints has reached the events, and for that of
+ * trackers or sessions only where a row is missing.
  */
 export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor => {
-  const { pool, store, dayKeys, applied } = deps;
-  let subscriptions: Subscriptions | null = null;
+  const { pool, store, dayKeys, endpointsAt, applied } = deps;
   let queuedAt = Number.NEGATIVE_INFINITY;
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
-    const known = subscriptions;
-    const [first] = events;
-    if (known === null || first === undefined) throw new TypeError('handled an event before begin()');
-    for (const event of events) known.apply(event);
-    const notifiable = events.flatMap(sourceOf).flatMap((source) => {
-      const webhook_ids = known.subscribersOf(source, source.stored.position);
-      return webhook_ids.length === 0 ? [] : [{ source, webhook_ids }];
-    });
-    if (notifiable.length > 0) {
-      queuedAt = performance.now();
-      const queued = await queueDeliveries(store, dayKeys, await withRecipients(deps, notifiable));
-      if (queued !== null) void applied(WOKEN_AFTER_QUEUEING, queued);
-    }
-    known.dropBefore(first.position);
+    const sources = events.flatMap(sourceOf);
+    const last = sources.at(-1);
+    if (last === undefined) return;
+    if (!(await endpointsAt(last.stored.position))) throw behind();
+    const webhook_ids = await subscribersAt(
+      pool,
+      sources.map((source) => ({ what: source, position: source.stored.position })),
+    );
+    const notifiable = sources
+      .map((source, index) => ({ source, webhook_ids: webhook_ids[index] ?? [] }))
+      .filter((one) => one.webhook_ids.length > 0);
+    if (notifiable.length === 0) return;
+    queuedAt = performance.now();
+    const queued = await queueDeliveries(store, dayKeys, await withRecipients(deps, notifiable));
+    if (queued !== null) void applied(WOKEN_AFTER_QUEUEING, queued);
   };
   return {
     ...QUEUEING,
     gatherMs: () => (performance.now() - queuedAt < BUSY_MS ? GATHER_MS : Number.POSITIVE_INFINITY),
     lane: () => 'all',
-    begin: async (after) => {
-      if (after !== null && !(await applied(['webhooks'], after))) {
-        throw new StoreUnavailable('the read models are behind the log');
-      }
-      subscriptions = await loadSubscriptions(pool, after);
-    },
     handle: (event) => handleAll([event]),
     handleAll,
   };
 };
+
+const behind = (): Error => new StoreUnavailable('the read models are behind the log');
+
+/** Returns, for each event, the endpoints that were subscribed to it at its position, which the read model has reached. */
+export const subscribersAt = async (
+  pool: pg.Pool,
+  events: readonly { readonly what: Subscribing; readonly position: Position }[],
+): Promise<string[][]> => {
+  const { rows } = await pool.query<{ webhook_ids: string[] }>({
+    name: 'subscribers_at',
+    text: SUBSCRIBERS,
+    values: [
+      events.map(({ what }) => what.partner_id),
+      events.map(({ what }) => what.tracker_id),
+      events.map(({ what }) => what.type),
+      events.map(({ position }) => position),
+    ],
+  });
+  return rows.map(({ webhook_ids }) => webhook_ids);
+};
+
+/** In two parts, each along its index: a script may create and delete endpoints all day. */
+const SUBSCRIBERS = `
+  select array(
+    select s.webhook_id::text
+    from (select * from read.webhook_subscription where partner_id = e.partner_id and to_position is null
+          union all
+          select * from read.webhook_subscription where partner_id = e.partner_id and to_position > e.position) s
+    where s.from_position < e.position and coalesce(s.tracker_id, e.tracker_id) = e.tracker_id and e.type = any (s.events)
+    order by s.webhook_id) as webhook_ids
+  from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[]) with ordinality e (partner_id, tracker_id, type, position, nth)
+  order by e.nth`;
 
 const sourceOf = (stored: RecordedEvent): Source[] => {
   const created = readEvent(sessionEvents, stored);
@@ -335,7 +194,7 @@ const allOf = async <Row>(
   if (wanted.length === 0) return new Map();
   const rows = await read(pool, wanted);
   if (rows.size === wanted.length) return rows;
-  if (!(await applied([name], to))) throw new StoreUnavailable('the read models are behind the log');
+  if (!(await applied([name], to))) throw behind();
   return read(pool, wanted);
 };
 

@@ -4,6 +4,7 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Projection } from '../projection.ts';
+import { toJson } from '../tables.ts';
 
 interface Row {
   readonly reveal_id: string;
@@ -37,7 +38,7 @@ export const revealUnits: Projection = {
       rows.set(row.reveal_id, { ...(first ?? row), ledger_number });
     }
     if (rows.size === 0) return;
-    await db.query({ name: 'upsert_reveal_units', text: UPSERT, values: columns([...rows.values()]) });
+    await db.query({ name: 'upsert_reveal_units', text: UPSERT, values: [toJson(rows.values())] });
   },
 };
 
@@ -48,7 +49,7 @@ const rowOf = (stored: RecordedEvent): Row | null => {
     case 'reveals.RevealRequested.v1':
       return null;
     case 'reveals.RevealCompleted.v1': {
-      const { billable, ...data } = event.data;
+      const { billable, result: _, ...data } = event.data;
       const position = stored.position.toString();
       return { ...data, units: billable ? 1 : 0, position, ledger_number: null };
     }
@@ -59,22 +60,11 @@ const rowOf = (stored: RecordedEvent): Row | null => {
   }
 };
 
-const columns = (rows: readonly Row[]): unknown[] => [
-  rows.map((row) => row.reveal_id),
-  rows.map((row) => row.partner_id),
-  rows.map((row) => row.tracker_id),
-  rows.map((row) => row.key_id),
-  rows.map((row) => row.user_id),
-  rows.map((row) => row.completed_at),
-  rows.map((row) => row.units),
-  rows.map((row) => row.position),
-  rows.map((row) => row.ledger_number),
-];
+const COLUMNS =
+  'reveal_id, partner_id, tracker_id, key_id, user_id, completed_at, units, position, ledger_number';
 
 const UPSERT = `
-  insert into reveal_unit as present
-    (reveal_id, partner_id, tracker_id, key_id, user_id, completed_at, units, position, ledger_number)
-  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::smallint[],
-                       $8::bigint[], $9::integer[])
+  insert into reveal_unit as present (${COLUMNS})
+  select ${COLUMNS} from json_populate_recordset(null::reveal_unit, $1)
   on conflict (reveal_id) do update set ledger_number = excluded.ledger_number
     where present.ledger_number is null and excluded.ledger_number is not null`;

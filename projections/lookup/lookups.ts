@@ -13,8 +13,8 @@ import {
 } from '../../domain/lookup/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import { DUE_CHANNEL, notify } from '../../platform/postgres/notifications.ts';
-import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
+import { columnsOf, forgetBefore, toJson } from '../tables.ts';
 
 /** Folds a batch into the rows of the lookup tables. One file, because each event changes several of the tables. */
 
@@ -59,17 +59,11 @@ interface GivenUp {
   readonly answered_by: readonly string[];
 }
 
-interface ForgottenRow {
-  readonly stream: string;
-  readonly last_revision: number;
-  readonly last_position: string;
-}
-
 export interface Changes {
   /** null: the result was forgotten. */
   readonly saved: Map<string, SavedRow | null>;
   /** Streams that ended with their results, by name. */
-  readonly forgotten: Map<string, ForgottenRow>;
+  readonly forgotten: Map<string, { stream: string; last_revision: number; last_position: string }>;
   /** Addresses whose last round ended without a result. */
   readonly givenUp: Map<string, GivenUp>;
   /** null: the work has ended. */
@@ -101,19 +95,8 @@ export const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream
     case 'lookup.IntakeSnapshotted.v1':
       // Truncated reservations are only in the snapshot; known ones keep their state.
       for (const { reservation_id, ip, key_id, made_at } of openInSnapshot(data)) {
-        if (changes.made.has(reservation_id)) continue;
         const partner_id = stream.slice(stream.indexOf('-') + 1);
-        const row = {
-          reservation_id,
-          partner_id,
-          key_id,
-          ip,
-          kind: 'first',
-          made_at,
-          ended_at: null,
-          attempts_before: 0,
-        } as const;
-        changes.made.set(reservation_id, { ...row, state: 'reserved' });
+        restore(changes, { reservation_id, partner_id, key_id, ip, kind: 'first', made_at }, 'reserved', 0);
       }
       return;
     default:
@@ -224,7 +207,17 @@ const attempted = ({ work, attempts }: Changes, failed: AttemptFailed['data']): 
   else attempts.set(ip, { ip, ...changed });
 };
 
-/** Restores a reservation whose own event has been truncated from the log. */
+/** Adds a reservation whose own event may have been truncated from the log. */
+const restore = (
+  { made }: Changes,
+  facts: Omit<ReservationRow, 'state' | 'ended_at' | 'attempts_before'>,
+  state: 'reserved' | 'submitted',
+  attempts_before: number,
+): void => {
+  if (made.has(facts.reservation_id)) return;
+  made.set(facts.reservation_id, { ...facts, state, ended_at: null, attempts_before });
+};
+
 const submitted = (
   changes: Changes,
   ip: string,
@@ -233,19 +226,7 @@ const submitted = (
   attempts_before = 0,
 ): void => {
   const { reservation_id, partner_id, key_id, submitted_at: made_at } = reservation;
-  if (!changes.made.has(reservation_id)) {
-    const row = {
-      reservation_id,
-      partner_id,
-      key_id,
-      ip,
-      kind,
-      made_at,
-      ended_at: null,
-      attempts_before,
-    } as const;
-    changes.made.set(reservation_id, { ...row, state: 'submitted' });
-  }
+  restore(changes, { reservation_id, partner_id, key_id, ip, kind, made_at }, 'submitted', attempts_before);
   move(changes, reservation_id, 'submitted', null, attempts_before);
 };
 
@@ -300,22 +281,26 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
   if (sizes.every((size) => size === 0)) return;
   const ended = [...work].flatMap(([ip, row]) => (row === null ? [ip] : []));
   const open = [...work.values()].filter((row) => row !== null);
-  const json = (rows: Iterable<unknown>): string => JSON.stringify([...rows]);
   const values = [
-    json([...saved.values()].filter((one) => one !== null)),
-    json(givenUp.values()),
+    toJson([...saved.values()].filter((one) => one !== null)),
+    toJson(givenUp.values()),
     ended,
-    json(open),
-    json(attempts.values()),
-    json(made.values()),
-    json(states.values()),
+    toJson(open),
+    toJson(attempts.values()),
+    toJson(made.values()),
+    toJson(states.values()),
     [...saved].flatMap(([ip, result]) => (result === null ? [ip] : [])),
-    json(forgotten.values()),
+    toJson(forgotten.values()),
   ];
   await db.query({ name: 'apply_lookups', text: APPLY, values });
   const isDue = open.length > 0 || attempts.size > 0;
   if (isDue) await notify(db, DUE_CHANNEL);
 };
+
+const SAVED = `match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, answered_by,
+               snapshotted`;
+const WORK = 'round, kind, requested_at, attempts, next_attempt_at, last_attempt_at, asked_by';
+const MADE = 'reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at, attempts_before';
 
 /**
  * Writes a batch in one statement, because callers wait for each round trip. The parts of a statement all see the tables as
@@ -324,17 +309,9 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
  */
 const APPLY = `
   with saved as (
-    insert into saved_lookup as s
-      (ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, answered_by,
-       snapshotted)
-    select ip, match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, answered_by,
-           snapshotted
-    from json_populate_recordset(null::saved_lookup, $1)
-    on conflict (ip) do update
-    set (match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, answered_by,
-         snapshotted) =
-      (excluded.match_type, excluded.network, excluded.company, excluded.sources, excluded.enriched_at,
-       excluded.fresh_until, excluded.needs_company_enrichment, excluded.answered_by, excluded.snapshotted)),
+    insert into saved_lookup as s (ip, ${SAVED})
+    select ip, ${SAVED} from json_populate_recordset(null::saved_lookup, $1)
+    on conflict (ip) do update set (${SAVED}) = (${columnsOf('excluded', SAVED)})),
   unsaved as (
     delete from saved_lookup where ip = any ($8)),
   forgotten as (
@@ -349,22 +326,16 @@ const APPLY = `
   ended as (
     delete from enrichment_work where ip = any ($3)),
   opened as (
-    insert into enrichment_work
-      (ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at, asked_by)
-    select ip, round, kind, requested_at, attempts, next_attempt_at, last_attempt_at, asked_by
-    from json_populate_recordset(null::enrichment_work, $4)
-    on conflict (ip) do update
-    set (round, kind, requested_at, attempts, next_attempt_at, last_attempt_at, asked_by) =
-      (excluded.round, excluded.kind, excluded.requested_at, excluded.attempts, excluded.next_attempt_at,
-       excluded.last_attempt_at, excluded.asked_by)),
+    insert into enrichment_work (ip, ${WORK})
+    select ip, ${WORK} from json_populate_recordset(null::enrichment_work, $4)
+    on conflict (ip) do update set (${WORK}) = (${columnsOf('excluded', WORK)})),
   attempted as (
     update enrichment_work w set attempts = n.attempts, next_attempt_at = n.next_attempt_at,
                                  last_attempt_at = n.last_attempt_at
     from json_populate_recordset(null::enrichment_work, $5) n where w.ip = n.ip),
   made as (
-    insert into reservation (reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at, attempts_before)
-    select reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at, attempts_before
-    from json_populate_recordset(null::reservation, $6)
+    insert into reservation (${MADE})
+    select ${MADE} from json_populate_recordset(null::reservation, $6)
     on conflict (reservation_id) do nothing)
   update reservation r
   set state = n.state, ended_at = n.ended_at, attempts_before = coalesce(n.attempts_before, r.attempts_before)
@@ -374,13 +345,7 @@ const APPLY = `
 
 /** Deletes reservations that ended before `day` (`YYYY-MM-DD`), in batches that block no other query for long. */
 export const forgetReservationsBefore = (db: pg.Pool, day: string): Promise<void> =>
-  forgetInBatches(
-    db,
-    `delete from read.reservation where reservation_id = any (array(
-       select reservation_id from read.reservation where ended_at < $1::date::timestamp at time zone 'UTC'
-       order by ended_at limit $2))`,
-    day,
-  );
+  forgetBefore(db, ['reservation', 'ended_at'], day);
 
 /** Deletes the row of a stream that the event store has deleted. */
 export const forgetLookupStream = async (db: pg.Pool, stream: string): Promise<void> => {

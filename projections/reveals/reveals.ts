@@ -11,8 +11,8 @@ import {
 } from '../../domain/reveals/events.ts';
 import { dayOfExpiredStream } from '../../domain/sessions/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
+import { columnsOf, forgetBefore } from '../tables.ts';
 
 /** A row as `json_populate_recordset` reads it; `result` is a JSON column. */
 interface WrittenRow extends RevealFacts {
@@ -74,15 +74,15 @@ const rowAfter = (
   }
 };
 
-const COMPLETION = ['completed_at', 'billable', 'result', 'last_revision', 'last_position'] as const;
-const COLUMNS = [...Object.keys(revealFacts.shape), ...COMPLETION].join(', ');
+const COMPLETION = 'completed_at, billable, result, last_revision, last_position';
+const COLUMNS = [...Object.keys(revealFacts.shape), COMPLETION].join(', ');
 
 /** Each event holds the whole reveal, so the completion alone is enough to make the row. */
 const UPSERT = `
   insert into reveal as present (${COLUMNS})
   select ${COLUMNS} from json_populate_recordset(null::reveal, $1)
   on conflict (reveal_id) do update
-  set (${COMPLETION.join(', ')}) = (${COMPLETION.map((column) => `excluded.${column}`).join(', ')})
+  set (${COMPLETION}) = (${columnsOf('excluded', COMPLETION)})
   where present.last_revision < excluded.last_revision`;
 
 const EXPIRE = `
@@ -95,9 +95,4 @@ const EXPIRE = `
 
 /** Deletes ids of reveals that were swept before `day` (`YYYY-MM-DD`), whose streams the event store has deleted. */
 export const forgetExpiredRevealsBefore = (db: pg.Pool, day: string): Promise<void> =>
-  forgetInBatches(
-    db,
-    `delete from read.expired_reveal where reveal_id = any (array(
-       select reveal_id from read.expired_reveal where day < $1::date order by day limit $2))`,
-    day,
-  );
+  forgetBefore(db, ['expired_reveal', 'day'], day);

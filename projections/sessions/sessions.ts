@@ -3,8 +3,8 @@ import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { dayOfExpiredStream, sessionEvents, sessionExpiryEvents } from '../../domain/sessions/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
+import { forgetBefore, toJson } from '../tables.ts';
 
 interface Visited {
   readonly session_id: string;
@@ -86,7 +86,7 @@ const fold = ({ created, visited, expired }: Changes, stored: RecordedEvent): vo
 
 const write = async ({ created, visited, expired }: Changes, db: pg.ClientBase): Promise<void> => {
   const run = async (name: string, text: string, rows: ReadonlyMap<string, object>): Promise<void> => {
-    if (rows.size > 0) await db.query({ name, text, values: [JSON.stringify([...rows.values()])] });
+    if (rows.size > 0) await db.query({ name, text, values: [toJson(rows.values())] });
   };
   await run('create_sessions', CREATE, created);
   await run('visit_sessions', VISIT, visited);
@@ -119,9 +119,4 @@ const EXPIRE = `
 
 /** Deletes ids of sessions that were swept before `day` (`YYYY-MM-DD`), whose streams the event store has deleted. */
 export const forgetExpiredSessionsBefore = (db: pg.Pool, day: string): Promise<void> =>
-  forgetInBatches(
-    db,
-    `delete from read.expired_session where session_id = any (array(
-       select session_id from read.expired_session where day < $1::date order by day limit $2))`,
-    day,
-  );
+  forgetBefore(db, ['expired_session', 'day'], day);

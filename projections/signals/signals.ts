@@ -3,6 +3,7 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { signalEvents } from '../../domain/signals/events.ts';
 import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
+import { toJson } from '../tables.ts';
 
 interface Row {
   readonly event_id: string;
@@ -35,8 +36,8 @@ export const signals: Projection = {
       for (const event_id of left_out) if (!rows.has(event_id)) rows.set(event_id, { event_id, batch, day });
     }
     if (days.size === 0) return;
-    await db.query({ name: 'signal_days', text: DAYS, values: [JSON.stringify([...days.values()])] });
-    await db.query({ name: 'keep_signals', text: KEEP, values: [JSON.stringify([...rows.values()])] });
+    await db.query({ name: 'signal_days', text: DAYS, values: [toJson(days.values())] });
+    await db.query({ name: 'keep_signals', text: KEEP, values: [toJson(rows.values())] });
   },
 };
 

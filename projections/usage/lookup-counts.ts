@@ -3,15 +3,9 @@ import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { dayOfUsageStream, type LookupCount, negated, plus, usageEvents } from '../../domain/usage/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
-
-interface Row {
-  readonly count: LookupCount;
-  readonly source: string;
-  /** Totals replace all earlier counts; counts are added. */
-  readonly absolute: boolean;
-}
+import { forgetBefore } from '../tables.ts';
+import { deleteEmpty, put, type Row, type Rows, sums, writeRows } from './counted-rows.ts';
 
 /** Whether totals have replaced a stream's counts, and since when (ISO 8601). */
 interface Source {
@@ -29,40 +23,23 @@ export const usage: Projection = {
     if (sources.size > 0) {
       await db.query({ name: 'upsert_sources', text: UPSERT_SOURCES, values: sourceColumns(sources) });
     }
-    for (const absolute of [true, false]) {
-      const some = [...rows.values()].filter((row) => row.absolute === absolute);
-      if (some.length === 0) continue;
-      const name = absolute ? 'set_usage' : 'add_usage';
-      await db.query({ name, text: upsert(absolute), values: columns(some) });
-    }
-    if (corrected.length > 0) {
-      const values = columns(corrected).slice(0, KEY_COLUMNS);
-      await db.query({ name: 'delete_empty_usage', text: DELETE_EMPTY, values });
-    }
+    await writeRows(db, 'usage', upsert, rows);
+    await deleteEmpty(db, 'delete_empty_usage', DELETE_EMPTY, KEY_COLUMNS, corrected);
   },
 };
 
 interface Changes {
-  readonly rows: ReadonlyMap<string, Row>;
+  readonly rows: Rows<LookupCount>;
   readonly sources: ReadonlyMap<string, Source>;
   /** Rows whose counts were reduced. */
-  readonly corrected: readonly Row[];
+  readonly corrected: readonly Row<LookupCount>[];
 }
 
 /** Adds up the changes of a batch, by stream, key, hour and outcome. */
 const changesOf = (events: readonly RecordedEvent[]): Changes => {
-  const rows = new Map<string, Row>();
+  const rows: Rows<LookupCount> = new Map();
   const sources = new Map<string, Source>();
-  const corrected: Row[] = [];
-  const put = (source: string, count: LookupCount, absolute: boolean): void => {
-    const key = `${source} ${count[0]} ${count[1]} ${count[2]}`;
-    const before = absolute ? undefined : rows.get(key);
-    rows.set(key, {
-      source,
-      count: plus(before?.count, count),
-      absolute: absolute || (before?.absolute ?? false),
-    });
-  };
+  const corrected: Row<LookupCount>[] = [];
   for (const stored of events) {
     const event = readEvent(usageEvents, stored);
     if (event === null) continue;
@@ -73,18 +50,18 @@ const changesOf = (events: readonly RecordedEvent[]): Changes => {
     switch (type) {
       case 'usage.LookupsCounted.v1':
         totalled(false);
-        for (const count of data.counts) put(stored.stream, count, false);
+        for (const count of data.counts) put(rows, stored.stream, count, plus);
         break;
       case 'usage.LookupsCorrected.v1':
         totalled(false);
         for (const count of data.counts) {
-          put(stored.stream, negated(count), false);
+          put(rows, stored.stream, negated(count), plus);
           corrected.push({ source: stored.stream, count, absolute: false });
         }
         break;
       case 'usage.LookupsTotalled.v1':
         totalled(data.part === data.parts);
-        for (const count of data.counts) put(stored.stream, count, true);
+        for (const count of data.counts) put(rows, stored.stream, count, null);
         break;
       case 'usage.TrackerCallsCounted.v1':
       case 'usage.TrackerCallsCorrected.v1':
@@ -101,32 +78,21 @@ const changesOf = (events: readonly RecordedEvent[]): Changes => {
   return { rows, sources, corrected };
 };
 
-const columns = (rows: readonly Row[]): unknown[] => [
-  rows.map(({ count }) => count[0]),
-  rows.map(({ count }) => `${count[1]}:00:00Z`),
-  rows.map(({ count }) => count[2]),
-  rows.map(({ source }) => source),
-  rows.map(({ count }) => count[3]),
-  rows.map(({ count }) => count[4]),
-  rows.map(({ count }) => count[5]),
-];
-
 const KEY_COLUMNS = 4;
 
 /** Deletes hours that corrections have reduced to zero, as if they had never been counted. */
 const DELETE_EMPTY = `
   delete from usage_hour u
-  using unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[]) as c (key_id, hour, outcome, source)
+  using unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) as c (source, key_id, hour, outcome)
   where u.key_id = c.key_id and u.hour = c.hour and u.outcome = c.outcome and u.source = c.source and u.requests = 0`;
 
 const SUMS = ['requests', 'cache_hits', 'duration_us'] as const;
 
 const upsert = (absolute: boolean): string => `
-  insert into usage_hour as present (key_id, hour, outcome, source, ${SUMS.join(', ')})
-  select * from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[],
+  insert into usage_hour as present (source, key_id, hour, outcome, ${SUMS.join(', ')})
+  select * from unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[],
                        $5::bigint[], $6::bigint[], $7::bigint[])
-  on conflict (key_id, hour, outcome, source) do update
-  set ${SUMS.map((sum) => `${sum} = excluded.${sum}${absolute ? '' : ` + present.${sum}`}`).join(', ')}`;
+  on conflict (key_id, hour, outcome, source) do update set ${sums(SUMS, absolute)}`;
 
 const sourceColumns = (sources: ReadonlyMap<string, Source>): unknown[] => [
   [...sources.keys()],
@@ -151,8 +117,5 @@ const AGES = [
 
 /** Deletes usage of streams that the event store has deleted: days before `day` (`YYYY-MM-DD`). */
 export const forgetUsageBefore = async (db: pg.Pool, day: string): Promise<void> => {
-  for (const [table, time] of AGES) {
-    const old = `select ctid from read.${table} where ${time} < $1::date order by ${time} limit $2`;
-    await forgetInBatches(db, `delete from read.${table} where ctid = any (array(${old}))`, day);
-  }
+  for (const age of AGES) await forgetBefore(db, age, day);
 };

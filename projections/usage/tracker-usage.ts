@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
 import { sessionEvents } from '../../domain/sessions/events.ts';
@@ -11,15 +10,7 @@ import {
 } from '../../domain/usage/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Projection } from '../projection.ts';
-
-/** Totals replace all earlier counts; counts are added. */
-interface Row<Count> {
-  readonly count: Count;
-  readonly source: string;
-  readonly absolute: boolean;
-}
-
-type Rows<Count> = Map<string, Row<Count>>;
+import { deleteEmpty, put, type Row, type Rows, sums, writeRows } from './counted-rows.ts';
 
 const schemas = { ...usageEvents, ...sessionEvents, ...revealEvents };
 
@@ -33,14 +24,9 @@ export const trackerUsage: Projection = {
     const begun: Rows<TrackerHour> = new Map();
     const corrected: Row<TrackerCalls>[] = [];
     for (const stored of events) fold(calls, begun, corrected, stored);
-    for (const absolute of [true, false]) {
-      await write(db, `tracker_calls ${absolute}`, callsUpsert(absolute), calls, absolute);
-      await write(db, `tracker_hours ${absolute}`, hoursUpsert(absolute), begun, absolute);
-    }
-    if (corrected.length > 0) {
-      const values = columnsOf(corrected).slice(0, KEY_COLUMNS);
-      await db.query({ name: 'delete_empty_calls', text: DELETE_EMPTY, values });
-    }
+    await writeRows(db, 'tracker_calls', callsUpsert, calls);
+    await writeRows(db, 'tracker_hours', hoursUpsert, begun);
+    await deleteEmpty(db, 'delete_empty_calls', DELETE_EMPTY, KEY_COLUMNS, corrected);
   },
 };
 
@@ -83,50 +69,7 @@ const fold = (
 const plusHour = (sum: TrackerHour | undefined, row: TrackerHour): TrackerHour =>
   sum ? [sum[0], sum[1], sum[2] + row[2], sum[3] + row[3]] : row;
 
-/** Merges a count into the batch. `plus` null: the count replaces all earlier ones. */
-const put = <Count extends readonly [string, string, ...unknown[]]>(
-  rows: Rows<Count>,
-  source: string,
-  count: Count,
-  plus: ((sum: Count | undefined, row: Count) => Count) | null,
-): void => {
-  const key = `${source} ${count[0]} ${count[1]}`;
-  const before = rows.get(key);
-  rows.set(
-    key,
-    plus
-      ? { source, count: plus(before?.count, count), absolute: before?.absolute ?? false }
-      : { source, count, absolute: true },
-  );
-};
-
-const write = async <Count extends readonly [string, string, ...unknown[]]>(
-  db: pg.ClientBase,
-  name: string,
-  text: string,
-  rows: Rows<Count>,
-  absolute: boolean,
-): Promise<void> => {
-  const some = [...rows.values()].filter((row) => row.absolute === absolute);
-  if (some.length === 0) return;
-  await db.query({ name, text, values: columnsOf(some) });
-};
-
-const columnsOf = <Count extends readonly [string, string, ...unknown[]]>(
-  rows: readonly Row<Count>[],
-): unknown[] => [
-  rows.map(({ source }) => source),
-  ...(rows[0]?.count ?? []).map((_, index) =>
-    rows.map(({ count }) => (index === 1 ? `${count[1]}:00:00Z` : count[index])),
-  ),
-];
-
 const KEY_COLUMNS = 3;
-
-const sums = (columns: readonly string[], absolute: boolean): string =>
-  columns
-    .map((column) => `${column} = excluded.${column}${absolute ? '' : ` + present.${column}`}`)
-    .join(', ');
 
 const CALLS = ['capture_requests', 'api_requests', 'completed_responses', 'company_responses'];
 const callsUpsert = (absolute: boolean): string => `

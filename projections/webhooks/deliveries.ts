@@ -12,6 +12,7 @@ import {
 } from '../../domain/webhooks/events.ts';
 import { notify } from '../../platform/postgres/notifications.ts';
 import type { Projection } from '../projection.ts';
+import { columnsOf, toJson } from '../tables.ts';
 import {
   type DeliveryRow,
   type Fold,
@@ -130,18 +131,8 @@ const write = async (fold: Fold, db: pg.ClientBase): Promise<void> => {
   const { added, changed, changedHealth } = fold;
   const totals = [...fold.totals.values()].filter((total) => total.deliveries !== 0);
   if (added.size + changed.size + changedHealth.size === 0) return;
-  const json = (rows: Iterable<object>): string => JSON.stringify([...rows]);
-  await db.query({
-    name: 'apply_deliveries',
-    text: APPLY,
-    values: [
-      json(added.values()),
-      json(changed),
-      json(totals),
-      json(changedHealth),
-      json(fold.attempts.values()),
-    ],
-  });
+  const values = [added.values(), changed, totals, changedHealth, fold.attempts.values()].map(toJson);
+  await db.query({ name: 'apply_deliveries', text: APPLY, values });
 };
 
 /** Names the endpoints with due deliveries, or none where they are too many for a notification. */
@@ -160,11 +151,6 @@ const CHANGED = `state, cycle, attempts, cycle_attempts, cycle_started_at, stood
 const OF_HEALTH = `pending, failures_in_row, last_attempt_at, paused_at, deleted_at, still_since, still_ms, fanned_out_to,
                    last_position`;
 const OF_ATTEMPTS = 'webhook_id, partner_id, day, hour, outcome, http_status';
-const from = (alias: string, columns: string): string =>
-  columns
-    .split(',')
-    .map((column) => `${alias}.${column.trim()}`)
-    .join(', ');
 
 /** Writes a batch in one statement; no row is written by two of its parts. */
 const APPLY = `
@@ -172,7 +158,7 @@ const APPLY = `
     insert into webhook_delivery (${ADDED})
     select ${ADDED} from json_populate_recordset(null::webhook_delivery, $1)),
   changed as (
-    update webhook_delivery d set (${CHANGED}) = row (${from('n', CHANGED)})
+    update webhook_delivery d set (${CHANGED}) = row (${columnsOf('n', CHANGED)})
     from json_populate_recordset(null::webhook_delivery, $2) n where d.delivery_id = n.delivery_id),
   totals as (
     insert into webhook_total as t (webhook_id, partner_id, day, state, deliveries)
@@ -181,7 +167,7 @@ const APPLY = `
   health as (
     insert into webhook_health (webhook_id, partner_id, ${OF_HEALTH})
     select webhook_id, partner_id, ${OF_HEALTH} from json_populate_recordset(null::webhook_health, $4)
-    on conflict (webhook_id) do update set (${OF_HEALTH}) = row (${from('excluded', OF_HEALTH)})),
+    on conflict (webhook_id) do update set (${OF_HEALTH}) = row (${columnsOf('excluded', OF_HEALTH)})),
   attempts as (
     insert into webhook_attempt_hour as a (${OF_ATTEMPTS}, attempts, duration_ms)
     select ${OF_ATTEMPTS}, attempts, duration_ms from json_populate_recordset(null::webhook_attempt_hour, $5)

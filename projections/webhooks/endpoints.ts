@@ -9,8 +9,8 @@ import {
   WEBHOOKS_PREFIX,
 } from '../../domain/webhooks/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
-import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
+import { forgetBefore } from '../tables.ts';
 
 /** Projects endpoints and the periods of their subscriptions. Row by row, because these events are rare. */
 export const webhooks: Projection = {
@@ -30,25 +30,17 @@ type Data<Name extends EndpointEvent['type']> = EventOf<Pick<typeof endpointEven
 
 const applyOne = async ({ type, data }: EndpointEvent, origin: Origin, db: pg.ClientBase): Promise<void> => {
   switch (type) {
-    case 'webhooks.EndpointCreated.v1':
-      return created(data, origin, db);
+    case 'webhooks.EndpointCreated.v1': {
+      const row = { ...data, enabled: true, updated_at: data.created_at };
+      return insert(db, row, origin);
+    }
     case 'webhooks.EndpointUpdated.v1':
       return updated(data, origin, db);
     case 'webhooks.SecretRotated.v1':
-      await set(
-        'previous_secret = secret, secret = $4, secret_rotation_until = $5, updated_at = $6',
-        [data.secret, data.rotation_until, data.rotated_at],
-        { ...origin, webhook_id: data.webhook_id },
-        db,
-      );
+      await set(db, origin, data.webhook_id, ROTATED, [data.secret, data.rotation_until, data.rotated_at]);
       return;
     case 'webhooks.SecretsResealed.v1':
-      await set(
-        'secret = $4, previous_secret = $5',
-        [data.secret, data.previous],
-        { ...origin, webhook_id: data.webhook_id },
-        db,
-      );
+      await set(db, origin, data.webhook_id, RESEALED, [data.secret, data.previous]);
       return;
     case 'webhooks.EndpointDeleted.v1':
       return deleted(data, origin, db);
@@ -59,12 +51,19 @@ const applyOne = async ({ type, data }: EndpointEvent, origin: Origin, db: pg.Cl
   }
 };
 
+const UPDATED = 'name = $4, events = $5, enabled = $6, updated_at = $7';
+const ROTATED = 'previous_secret = secret, secret = $4, secret_rotation_until = $5, updated_at = $6';
+const RESEALED = 'secret = $4, previous_secret = $5';
+const DELETED =
+  'enabled = false, deleted_at = $4, secret = null, previous_secret = null, secret_rotation_until = null';
+
 /** Updates the endpoint's row (parameters from $4), unless it already has this event. @returns whether it was updated */
 const set = async (
+  db: pg.ClientBase,
+  { revision, position }: Origin,
+  webhook_id: string,
   assignments: string,
   values: readonly unknown[],
-  { webhook_id, revision, position }: Origin & { readonly webhook_id: string },
-  db: pg.ClientBase,
 ): Promise<boolean> => {
   const { rowCount } = await db.query(
     `update webhook_endpoint set ${assignments}, last_revision = $2, last_position = $3
@@ -74,20 +73,22 @@ const set = async (
   return rowCount === 1;
 };
 
-const created = async (
-  data: Data<'webhooks.EndpointCreated.v1'>,
-  { revision, position }: Origin,
+const COLUMNS = `webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at, updated_at, deleted_at, secret,
+                 previous_secret, secret_rotation_until, last_revision, last_position`;
+
+/** Adds an endpoint, with its subscription, unless it is there. */
+const insert = async (
   db: pg.ClientBase,
+  row: { readonly webhook_id: string; readonly enabled: boolean },
+  { revision, position }: Origin,
 ): Promise<void> => {
-  const { webhook_id, partner_id, name, url, events, tracker_id, secret, created_at } = data;
   const { rowCount } = await db.query(
-    `insert into webhook_endpoint (webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at, updated_at,
-                                   secret, last_revision, last_position)
-     values ($1, $2, $3, $4, $5, $6, true, $7, $7, $8, $9, $10)
+    `insert into webhook_endpoint (${COLUMNS})
+     select ${COLUMNS} from json_populate_record(null::webhook_endpoint, $1)
      on conflict (webhook_id) do nothing`,
-    [webhook_id, partner_id, name, url, events, tracker_id, created_at, secret, revision, String(position)],
+    [JSON.stringify({ ...row, last_revision: revision, last_position: String(position) })],
   );
-  if (rowCount === 1) await subscribe(db, webhook_id, position);
+  if (rowCount === 1 && row.enabled) await subscribe(db, row.webhook_id, position);
 };
 
 const updated = async (
@@ -95,88 +96,43 @@ const updated = async (
   origin: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
-  const isNew = await set(
-    'name = $4, events = $5, enabled = $6, updated_at = $7',
-    [name, events, enabled, updated_at],
-    { ...origin, webhook_id },
-    db,
-  );
+  const isNew = await set(db, origin, webhook_id, UPDATED, [name, events, enabled, updated_at]);
   if (!isNew) return;
   await unsubscribe(db, webhook_id, origin.position, enabled ? events : null);
   if (enabled) await subscribe(db, webhook_id, origin.position);
 };
 
-/** Deletes the signing secrets too. */
 const deleted = async (
   { webhook_id, deleted_at }: Data<'webhooks.EndpointDeleted.v1'>,
   origin: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
-  const isNew = await set(
-    `enabled = false, deleted_at = $4, secret = null, previous_secret = null, secret_rotation_until = null`,
-    [deleted_at],
-    { ...origin, webhook_id },
-    db,
-  );
+  const isNew = await set(db, origin, webhook_id, DELETED, [deleted_at]);
   if (isNew) await unsubscribe(db, webhook_id, origin.position, null);
 };
 
 /** Restores endpoints whose earlier events may have been truncated. */
 const snapshotted = async (
   { endpoints }: Data<'webhooks.EndpointsSnapshotted.v1'>,
-  { stream, revision, position, metadata }: Origin,
+  origin: Origin,
   db: pg.ClientBase,
 ): Promise<void> => {
-  const partner_id = stream.slice(WEBHOOKS_PREFIX.length);
-  for (const endpoint of endpoints) {
-    const { webhook_id, name, url, events, tracker_id, enabled, created_at, updated_at, deleted_at } =
-      endpoint;
-    const isDeleted = deleted_at !== null;
-    const { rowCount } = await db.query(
-      `insert into webhook_endpoint (webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at,
-                                     updated_at, deleted_at, secret, previous_secret, secret_rotation_until,
-                                     last_revision, last_position)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-       on conflict (webhook_id) do nothing`,
-      [
-        ...[
-          webhook_id,
-          partner_id,
-          name,
-          url,
-          events,
-          tracker_id,
-          enabled,
-          created_at,
-          updated_at,
-          deleted_at,
-        ],
-        ...(isDeleted
-          ? [null, null, null]
-          : [endpoint.secret, endpoint.previous, endpoint.secret_rotation_until]),
-        ...[revision, String(position)],
-      ],
-    );
-    if (rowCount === 1 && enabled) await subscribe(db, webhook_id, position);
+  const partner_id = origin.stream.slice(WEBHOOKS_PREFIX.length);
+  for (const { previous: previous_secret, ...endpoint } of endpoints) {
+    const withoutSecrets = { secret: null, previous_secret: null, secret_rotation_until: null };
+    const isDeleted = endpoint.deleted_at !== null;
+    const row = { ...endpoint, partner_id, previous_secret, ...(isDeleted ? withoutSecrets : {}) };
+    await insert(db, row, origin);
   }
-  await forgetDeleted(db, {
-    partner_id,
-    except: endpoints.map(({ webhook_id }) => webhook_id),
-    before: new Date(Date.parse(metadata.at) - WEBHOOK_HISTORY_MS),
-  });
-};
-
-const forgetDeleted = (
-  db: pg.ClientBase,
-  { partner_id, except, before }: { partner_id: string; except: readonly string[]; before: Date },
-) =>
-  db.query(
+  const forgottenBefore = new Date(Date.parse(origin.metadata.at) - WEBHOOK_HISTORY_MS);
+  await db.query(
     `with gone as (
        delete from webhook_endpoint where partner_id = $1 and webhook_id <> all ($2) and deleted_at <= $3
        returning webhook_id)
      delete from webhook_subscription s using gone where s.webhook_id = gone.webhook_id`,
-    [partner_id, except, before],
+    [partner_id, endpoints.map(({ webhook_id }) => webhook_id), forgottenBefore],
   );
+};
 
 /** Opens a subscription with the endpoint's current events, unless one is open. */
 const subscribe = (db: pg.ClientBase, webhookId: string, position: bigint) =>
@@ -203,10 +159,4 @@ const unsubscribe = (
 
 /** Deletes subscriptions that ended before a position of the log, which all consumers have passed: none asks about them. */
 export const forgetSubscriptionsBefore = (db: pg.Pool, position: bigint): Promise<void> =>
-  forgetInBatches(
-    db,
-    `delete from read.webhook_subscription where ctid = any (array(
-       select ctid from read.webhook_subscription where to_position < $1::bigint
-       order by to_position limit $2))`,
-    String(position),
-  );
+  forgetBefore(db, ['webhook_subscription', 'to_position'], String(position), 'bigint');

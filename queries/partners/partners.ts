@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { ApiKey } from '../../http/contract/route.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
 import { rowLoader, shortCache } from '../../platform/limits/loaders.ts';
+import { columnsOf } from '../reads.ts';
 
 const partnerRow = z.object({
   partner_id: z.string(),
@@ -33,8 +34,7 @@ const keyRow = z.object({
 });
 export type KeyRow = z.output<typeof keyRow>;
 
-const PARTNER = sql.fragment`partner_id, name, created_at, requests_per_second, new_enrichments_per_day,
-  pending_enrichments, keys, domains, company_signals`;
+const PARTNER = columnsOf(partnerRow);
 
 export const listPartners = (db: DatabasePool): Promise<readonly PartnerRow[]> =>
   db.any(sql.type(partnerRow)`select ${PARTNER} from read.partner order by created_at, name`);
@@ -45,8 +45,7 @@ export const findPartner = (db: DatabasePool, idOrName: string): Promise<Partner
     select ${PARTNER} from read.partner
     where partner_id::text = ${idOrName} or name = ${idOrName}`);
 
-const KEY = sql.fragment`key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
-  company_signals, expires_at, created_at, revoked_at`;
+const KEY = columnsOf(keyRow);
 
 export const listKeys = (db: DatabasePool, partnerId: string): Promise<readonly KeyRow[]> =>
   db.any(sql.type(keyRow)`
@@ -89,8 +88,7 @@ type UserRow = z.output<typeof userRow>;
 /** The users of the dashboard, of one partner or (null) of all. */
 export const listUsers = (db: DatabasePool, partnerId: string | null): Promise<readonly UserRow[]> =>
   db.any(sql.type(userRow)`
-    select user_id, partner_id, name, created_at, removed_at
-    from read.user_account where ${partnerId}::uuid is null or partner_id = ${partnerId}::uuid
+    select ${columnsOf(userRow)} from read.user_account where ${partnerId}::uuid is null or partner_id = ${partnerId}::uuid
     order by created_at, name`);
 
 const useRow = z.object({ key_id: z.string(), used_at: z.string() });

@@ -5,21 +5,17 @@ import type { UnsweptReveal } from '../../domain/billing/audit-reveals.ts';
 import { withAllFields } from '../../domain/lookup/result.ts';
 import { type RevealResult, revealFacts } from '../../domain/reveals/events.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
-import { findUnexpired } from '../unexpired.ts';
+import { columnsOf, findUnexpired, type Reads } from '../reads.ts';
 
 const revealRow = revealFacts.extend({
   completed_at: z.string().nullable(),
   billable: z.boolean().nullable(),
   result: z.custom<RevealResult>().nullable(),
 });
-const COLUMNS = sql.join(
-  Object.keys(revealRow.shape).map((name) => sql.identifier([name])),
-  sql.fragment`, `,
-);
 
 const readReveal = async (db: DatabasePool, partnerId: string, revealId: string): Promise<Reveal | null> => {
   const row = await db.maybeOne(sql.type(revealRow)`
-    select ${COLUMNS} from read.reveal where reveal_id = ${revealId} and partner_id = ${partnerId}`);
+    select ${columnsOf(revealRow)} from read.reveal where reveal_id = ${revealId} and partner_id = ${partnerId}`);
   if (row === null) return null;
   const { completed_at, billable, result, ...facts } = row;
   const isComplete = completed_at !== null && billable !== null && result !== null;
@@ -29,25 +25,9 @@ const readReveal = async (db: DatabasePool, partnerId: string, revealId: string)
   };
 };
 
-const readExpiredAt = (db: DatabasePool, partnerId: string, revealId: string): Promise<string | null> =>
-  db.maybeOneFirst(sql.type(z.object({ expired_at: z.string() }))`
-    select expired_at from read.expired_reveal where reveal_id = ${revealId} and partner_id = ${partnerId}`);
-
 /** Finds a reveal of the partner's that has not expired, or why there is none. `now` in milliseconds. */
-export const findReveal = async (
-  { db, caughtUp }: { readonly db: DatabasePool; readonly caughtUp: () => Promise<boolean> },
-  partnerId: string,
-  revealId: string,
-  now: number,
-): Promise<Reveal | 'reveal_not_found' | 'reveal_expired'> => {
-  const reads = {
-    row: () => readReveal(db, partnerId, revealId),
-    expiredAt: () => readExpiredAt(db, partnerId, revealId),
-    caughtUp,
-  };
-  const found = await findUnexpired(reads, now);
-  return found === 'gone' ? 'reveal_expired' : found === 'unknown' ? 'reveal_not_found' : found;
-};
+export const findReveal = (reads: Reads, partnerId: string, id: string, now: number) =>
+  findUnexpired(reads, { kind: 'reveal', id, partnerId, now }, () => readReveal(reads.db, partnerId, id));
 
 const revealOfSession = z.object({
   reveal_id: z.string(),

@@ -10,7 +10,7 @@ import {
 import type { Clock } from '../../platform/clock/clock.ts';
 import { type DayKeys, tryToOpen } from '../../platform/crypto/keyring.ts';
 import type { SessionBody } from '../../read-api/sessions/schemas.ts';
-import { findUnexpired } from '../unexpired.ts';
+import { findUnexpired, type Reads } from '../reads.ts';
 
 const sessionRow = z.object({
   session_id: z.string(),
@@ -83,26 +83,9 @@ const readSession = (db: DatabasePool, partnerId: string, sessionId: string): Pr
   db.maybeOne(sql.type(sessionRow)`
     select ${COLUMNS} ${FROM} where s.session_id = ${sessionId} and s.partner_id = ${partnerId}`);
 
-/** When a session of the partner's expired that is not kept any more; null: there was none. */
-const readExpiredAt = (db: DatabasePool, partnerId: string, sessionId: string): Promise<string | null> =>
-  db.maybeOneFirst(sql.type(z.object({ expired_at: z.string() }))`
-    select expired_at from read.expired_session where session_id = ${sessionId} and partner_id = ${partnerId}`);
-
 /** A session of the partner's that has not expired, or why there is none. `now` in milliseconds. */
-export const findSession = async (
-  { db, caughtUp }: { readonly db: DatabasePool; readonly caughtUp: () => Promise<boolean> },
-  partnerId: string,
-  sessionId: string,
-  now: number,
-): Promise<SessionRow | 'session_not_found' | 'session_expired'> => {
-  const reads = {
-    row: () => readSession(db, partnerId, sessionId),
-    expiredAt: () => readExpiredAt(db, partnerId, sessionId),
-    caughtUp,
-  };
-  const found = await findUnexpired(reads, now);
-  return found === 'gone' ? 'session_expired' : found === 'unknown' ? 'session_not_found' : found;
-};
+export const findSession = (reads: Reads, partnerId: string, id: string, now: number) =>
+  findUnexpired(reads, { kind: 'session', id, partnerId, now }, () => readSession(reads.db, partnerId, id));
 
 /** Sessions as the API shows them, their labels unsealed. One whose labels were destroyed counts as expired: it is left out. */
 export const toSessionBodies = async (
@@ -136,12 +119,9 @@ export const openSecrets = async (
 
 const dayOf = ({ first_seen_at }: Pick<SessionRow, 'first_seen_at'>): string => first_seen_at.slice(0, 10);
 
-interface RevealableSessionDeps {
-  readonly db: DatabasePool;
+interface RevealableSessionDeps extends Reads {
   readonly dayKeys: DayKeys;
   readonly clock: Clock;
-  /** Waits until the read models have all that the store has now, or a time limit is over. */
-  readonly caughtUp: () => Promise<boolean>;
 }
 
 /** One request asks for a session several times, and one session is often revealed several times. */

@@ -23,19 +23,6 @@ const signingSecrets = (master: MasterKey, row: SecretRow, now: number): Buffer[
   );
 };
 
-/** Reads and opens what signs for an endpoint now; none where it is deleted or not there. */
-export const createSigningSecrets =
-  ({ pool, master, clock }: { readonly pool: pg.Pool; readonly master: MasterKey; readonly clock: Clock }) =>
-  async (webhookId: string): Promise<readonly Buffer[]> => {
-    const { rows } = await pool.query<SecretRow>({
-      name: 'signing_secrets',
-      text: `select webhook_id, secret, previous_secret, secret_rotation_until
-             from read.webhook_endpoint where webhook_id = $1`,
-      values: [webhookId],
-    });
-    return rows.flatMap((row) => signingSecrets(master, row, clock.now()));
-  };
-
 /** Endpoints, deleted ones apart, of which a secret is sealed under another master key than this. */
 export const endpointsSealedOtherwise = async (
   pool: pg.Pool,
@@ -51,6 +38,11 @@ export const endpointsSealedOtherwise = async (
   return rows;
 };
 
+interface Target {
+  readonly url: string;
+  readonly secrets: readonly Buffer[];
+}
+
 interface TargetsDeps {
   readonly pool: pg.Pool;
   readonly master: MasterKey;
@@ -61,16 +53,14 @@ interface TargetsDeps {
 /** Where endpoints take their events just now, and what signs them; what takes none is left out. */
 export const createTargets =
   ({ pool, master, clock, log }: TargetsDeps) =>
-  async (
-    webhookIds: readonly string[],
-  ): Promise<ReadonlyMap<string, { readonly url: string; readonly secrets: readonly Buffer[] }>> => {
+  async (webhookIds: readonly string[]): Promise<ReadonlyMap<string, Target>> => {
     const { rows } = await pool.query<SecretRow & { readonly url: string }>({
       name: 'webhook_targets',
       text: `select webhook_id, url, secret, previous_secret, secret_rotation_until
              from read.webhook_endpoint where webhook_id = any ($1) and enabled and deleted_at is null`,
       values: [webhookIds],
     });
-    const targets = new Map<string, { readonly url: string; readonly secrets: readonly Buffer[] }>();
+    const targets = new Map<string, Target>();
     for (const row of rows) {
       try {
         targets.set(row.webhook_id, { url: row.url, secrets: signingSecrets(master, row, clock.now()) });

@@ -1,13 +1,13 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { uuidParam } from '../../http/contract/parameters.ts';
+import { MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
-import { BackendTimeout } from '../../http/errors/failures.ts';
 import { type OpsHandler, sendJson } from '../../platform/telemetry/ops-server.ts';
+import { type Reads, readUpToDate } from '../../queries/reads.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import {
-  DOMAIN_ROUTE,
   domainAnswer,
   domainFields,
   getDomainOperation,
@@ -56,26 +56,11 @@ export const hasAllDomains = (db: DatabasePool, partnerId: string): Promise<bool
       as is_full
     from read.domain where partner_id = ${partnerId}`);
 
-interface DomainReads {
-  readonly db: DatabasePool;
-  /** Waits until the read models have all that the store has now; false after the time limit. */
-  readonly caughtUp: () => Promise<boolean>;
-}
-
-/** One of them. @throws BackendTimeout rather than call unknown what may be there */
-const findDomain = async (
-  { db, caughtUp }: DomainReads,
-  trackerId: string,
-  domainId: string,
-): Promise<DomainRow | null> => {
-  const read = () =>
-    db.maybeOne(sql.type(domainRow)`
-      ${rows} where d.domain_id = ${domainId} and d.tracker_id = ${trackerId}`);
-  const row = await read();
-  if (row !== null) return row;
-  if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
-  return read();
-};
+const findDomain = (reads: Reads, trackerId: string, domainId: string): Promise<DomainRow | null> =>
+  readUpToDate(reads, () =>
+    reads.db.maybeOne(sql.type(domainRow)`
+      ${rows} where d.domain_id = ${domainId} and d.tracker_id = ${trackerId}`),
+  );
 
 /** Returns the time of a domain's last DNS check (ISO 8601). */
 export const readCheckedAt = (db: DatabasePool, domainId: string): Promise<string | null> =>
@@ -84,7 +69,7 @@ export const readCheckedAt = (db: DatabasePool, domainId: string): Promise<strin
       select looked_at from work.domain_look where domain_id = ${domainId}`)
     .then((row) => row?.looked_at ?? null);
 
-interface DomainReadDeps extends DomainReads {
+interface DomainReadDeps extends Reads {
   readonly trackers: Pick<TrackerDirectory, 'find'>;
   readonly serviceHost: string;
   /** The token of a partner for a name. */
@@ -92,24 +77,13 @@ interface DomainReadDeps extends DomainReads {
 }
 
 /** GET of one tracker's domains, and of one of them. */
-export const domainReadRoutes = (deps: DomainReadDeps): PartnerRoute[] => [
-  {
-    ...DOMAIN_ROUTE,
-    method: 'GET',
-    path: '/v1/trackers/:tracker_id/domains',
-    body: 'none',
-    operation: listDomainsOperation,
-    handle: (request) => list(deps, request),
-  },
-  {
-    ...DOMAIN_ROUTE,
-    method: 'GET',
-    path: '/v1/trackers/:tracker_id/domains/:domain_id',
-    body: 'none',
-    operation: getDomainOperation,
-    handle: (request) => get(deps, request),
-  },
-];
+export const domainReadRoutes = (deps: DomainReadDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, { bodyLimit: MANAGEMENT_BODY_LIMIT });
+  return [
+    route('GET', '/v1/trackers/:tracker_id/domains', 'none', listDomainsOperation, list),
+    route('GET', '/v1/trackers/:tracker_id/domains/:domain_id', 'none', getDomainOperation, get),
+  ];
+};
 
 const list = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Reply> => {
   const tracker = await trackerOf(deps, request);

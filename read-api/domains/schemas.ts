@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import { MANAGEMENT_BODY_LIMIT } from '../../http/contract/parameters.ts';
-import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from '../../http/contract/responses.ts';
-import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
+import { bodyCodes, keyedCodes } from '../../http/contract/responses.ts';
+import type { PartnerRequest, Reply } from '../../http/contract/route.ts';
 import { requestId, timestamp } from '../../http/contract/schemas/common.ts';
+import { deletedResponse, jsonBody, operationsOf, REQUEST, storableJson } from '../operation.ts';
 import { snippetOf } from '../trackers/schemas.ts';
+
+const operation = operationsOf('Custom domains');
 
 const hostname = z.string().meta({
   description: 'Lower case, IDNs as punycode, at least two labels, no trailing dot; no address.',
@@ -61,13 +62,8 @@ const domainList = z
   .object({ domains: z.array(domainBody), request_id: requestId })
   .meta({ id: 'CustomDomainList' });
 
-const domainDeleted = z
-  .object({ id: z.uuid(), deleted: z.literal(true), deleted_at: timestamp, request_id: requestId })
-  .meta({ id: 'CustomDomainDeleted' });
-
 const ID = '7d9b4c1e-0f5a-4b8e-9c63-1b2a3d4e5f60';
 const TRACKER = '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61';
-const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
 
 const pending: DomainBody = {
   id: ID,
@@ -93,97 +89,58 @@ const active: DomainBody = {
 
 const ofTracker = z.object({ tracker_id: z.uuid().meta({ description: 'The tracker.' }) });
 const ofDomain = ofTracker.extend({ domain_id: z.uuid().meta({ description: 'The domain.' }) });
-const stored = { always: ['Cache-Control'] } as const;
 const trackerCodes = ['invalid_tracker', 'invalid_query', 'tracker_not_found', 'tracker_deleted'] as const;
 
 /** GET /v1/trackers/{tracker_id}/domains */
-export const listDomainsOperation: ZodOpenApiOperationObject = {
-  operationId: 'listDomains',
-  tags: ['Custom domains'],
+export const listDomainsOperation = operation('listDomains', {
   summary: 'All custom domains of a tracker',
   description: 'Pending, active and failed ones, at most 10.',
   requestParams: { path: ofTracker },
   responses: {
-    '200': jsonResponse(
-      'The domains.',
-      domainList,
-      { one: { domains: [active], request_id: REQUEST } },
-      stored,
-    ),
-    ...refusalResponses([...trackerCodes, ...keyedCodes]),
+    '200': storableJson('The domains.', domainList, { one: { domains: [active], request_id: REQUEST } }),
   },
-};
+  codes: [...trackerCodes, ...keyedCodes],
+});
 
 /** POST /v1/trackers/{tracker_id}/domains */
-export const createDomainOperation: ZodOpenApiOperationObject = {
-  operationId: 'createDomain',
-  tags: ['Custom domains'],
+export const createDomainOperation = operation('createDomain', {
   summary: 'Add a custom domain',
   description:
     "Make the host name a CNAME of `cname_target`; it becomes active by itself once it is. Repeating it is safe, and a failed domain's activation begins anew. Where `verification` names a TXT record, make that too: several partners may claim a name, and the record decides. A name that is active for another partner is `domain_taken` until the record, which the message names, is in place.",
   requestParams: { path: ofTracker },
-  requestBody: { required: true, content: { 'application/json': { schema: domainCreate } } },
+  requestBody: jsonBody(domainCreate),
   responses: {
-    '201': jsonResponse('The domain.', domainBody, { pending }, stored),
-    ...refusalResponses([
-      'invalid_domain',
-      ...trackerCodes,
-      ...bodyCodes,
-      ...keyedCodes,
-      'domain_taken',
-      'domain_limit',
-    ]),
+    '201': storableJson('The domain.', domainBody, { pending }),
   },
-};
+  codes: ['invalid_domain', ...trackerCodes, ...bodyCodes, ...keyedCodes, 'domain_taken', 'domain_limit'],
+});
 
 /** GET /v1/trackers/{tracker_id}/domains/{domain_id} */
-export const getDomainOperation: ZodOpenApiOperationObject = {
-  operationId: 'getDomain',
-  tags: ['Custom domains'],
+export const getDomainOperation = operation('getDomain', {
   summary: 'One custom domain',
   description: 'Poll it until its `status` is `active`; one that was given up is unknown.',
   requestParams: { path: ofDomain },
   responses: {
-    '200': jsonResponse('The domain.', domainBody, { active, pending }, stored),
-    ...refusalResponses([...trackerCodes, 'domain_not_found', ...keyedCodes]),
+    '200': storableJson('The domain.', domainBody, { active, pending }),
   },
-};
+  codes: [...trackerCodes, 'domain_not_found', ...keyedCodes],
+});
 
 /** DELETE /v1/trackers/{tracker_id}/domains/{domain_id} */
-export const deleteDomainOperation: ZodOpenApiOperationObject = {
-  operationId: 'deleteDomain',
-  tags: ['Custom domains'],
+export const deleteDomainOperation = operation('deleteDomain', {
   summary: 'Give a custom domain up',
   description:
     'It stops collecting at once, and its name is free for any tracker. A repeat tells the original `deleted_at`.',
   requestParams: { path: ofDomain },
-  responses: {
-    '200': jsonResponse(
-      'It is deleted.',
-      domainDeleted,
-      { deleted: { id: ID, deleted: true, deleted_at: '2026-03-16T08:00:00.000Z', request_id: REQUEST } },
-      stored,
-    ),
-    ...refusalResponses([...trackerCodes, 'domain_not_found', ...bodyCodes, ...keyedCodes]),
-  },
-};
-
-/** What all routes under /v1/trackers/{tracker_id}/domains share. */
-export const DOMAIN_ROUTE = {
-  access: 'partner',
-  bodyLimit: MANAGEMENT_BODY_LIMIT,
-} as const satisfies Partial<PartnerRoute>;
+  responses: { '200': deletedResponse('CustomDomainDeleted', ID) },
+  codes: [...trackerCodes, 'domain_not_found', ...bodyCodes, ...keyedCodes],
+});
 
 /** A domain, from the stream that it stands on or from the read model. */
-export interface ShownDomain {
+export interface ShownDomain
+  extends Readonly<Omit<DomainBody, 'id' | 'cname_target' | 'verification' | 'checked_at' | 'snippet'>> {
   readonly domain_id: string;
-  readonly tracker_id: string;
   readonly partner_id: string;
-  readonly hostname: string;
-  readonly status: DomainBody['status'];
-  readonly created_at: string;
-  readonly activated_at: string | null;
-  readonly last_error: string | null;
 }
 
 /** The token that a name's TXT record holds where it is a partner's. */

@@ -174,7 +174,8 @@ const counting =
   async (request: KeyRequest, answer: Reply): Promise<Reply> => {
     const durationMs = performance.now() - request.startedAt;
     try {
-      const counted = count({ keyId: request.caller.key_id, ...pick(answer), durationMs });
+      const { outcome, served } = outcomeOf(answer);
+      const counted = count({ keyId: request.caller.key_id, outcome, served, durationMs });
       if ('ready' in answer) await Promise.all([counted, answer.ready]);
       else await counted;
       return answer;
@@ -182,8 +183,3 @@ const counting =
       return refusal(request, 'usage_unavailable');
     }
   };
-
-const pick = (answer: Reply) => {
-  const { outcome, served } = outcomeOf(answer);
-  return { outcome, served };
-};

@@ -8,6 +8,7 @@ import type { CluesOf } from '../../http/contract/schemas/company-signals.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { BackendTimeout } from '../../http/errors/failures.ts';
 import { type LookupView, readLookup } from '../../queries/lookup/lookups.ts';
+import { namedParameters } from '../query.ts';
 import {
   type CountLookup,
   countBeforeSend,
@@ -145,9 +146,7 @@ export const getLookupRoute = (deps: GetLookupDeps): KeyRoute => ({
 /** The only parameter's value; null unless there is exactly one `ip` and nothing else. */
 const ipOf = (query: string): string | null => {
   if (query.startsWith('ip=') && !/[&%+]/.test(query)) return query.slice(3);
-  const entries = [...new URLSearchParams(query)];
-  const [entry] = entries;
-  return entries.length === 1 && entry?.[0] === 'ip' ? entry[1] : null;
+  return namedParameters(query, ['ip'])?.ip ?? null;
 };
 
 const read = async (

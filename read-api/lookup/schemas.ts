@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import { matchTypeSchema } from '../../domain/lookup/result.ts';
-import { bodyCodes, jsonResponse, keyedCodes, refusalResponses } from '../../http/contract/responses.ts';
+import { bodyCodes, jsonResponse, keyedCodes } from '../../http/contract/responses.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import { company, network } from '../../http/contract/schemas/company.ts';
 import { companySignals } from '../../http/contract/schemas/company-signals.ts';
+import { operationsOf, REQUEST } from '../operation.ts';
+
+const operation = operationsOf('Lookup');
 
 /** The suggested least delay between polls, seconds. */
 export const POLL_SECONDS = 15;
@@ -134,7 +136,7 @@ const found: LookupBody = {
     country_code: 'US',
     country_name: 'United States',
   },
-  request_id: '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11',
+  request_id: REQUEST,
 };
 
 const pending: PendingBody = {
@@ -149,7 +151,7 @@ const pending: PendingBody = {
   last_error: null,
   status_url: '/v1/lookup?ip=2001%3A4860%3A4860%3A%3A8888',
   poll_after_seconds: 15,
-  request_id: '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11',
+  request_id: REQUEST,
 };
 
 const answers = {
@@ -185,9 +187,7 @@ const sharedCodes = [
 ] as const;
 
 /** POST /v1/lookup */
-export const postLookupOperation: ZodOpenApiOperationObject = {
-  operationId: 'requestLookup',
-  tags: ['Lookup'],
+export const postLookupOperation = operation('requestLookup', {
   summary: 'Look up an IP and request enrichment on a miss',
   description:
     'Answers 200 with what is saved, and requests a refresh of it when it is stale or incomplete; else ' +
@@ -201,24 +201,17 @@ export const postLookupOperation: ZodOpenApiOperationObject = {
   },
   responses: {
     ...answers,
-    ...refusalResponses([
-      ...sharedCodes,
-      ...bodyCodes,
-      'pending_limit',
-      'enrichment_limit',
-      'enrichment_capacity',
-    ]),
   },
-};
+  codes: [...sharedCodes, ...bodyCodes, 'pending_limit', 'enrichment_limit', 'enrichment_capacity'],
+});
 
 /** GET /v1/lookup */
-export const getLookupOperation: ZodOpenApiOperationObject = {
-  operationId: 'readLookup',
-  tags: ['Lookup'],
+export const getLookupOperation = operation('readLookup', {
   summary: 'Read a saved result or poll a submitted IP',
   description:
     'Never starts enrichment or a refresh. 404 `not_requested` means that nothing is saved or submitted, not ' +
     'that there is no company. While polling, wait at least `Retry-After` seconds.',
   requestParams: { query: z.object({ ip: lookupIp }) },
-  responses: { ...answers, ...refusalResponses([...sharedCodes, 'not_requested']) },
-};
+  responses: answers,
+  codes: [...sharedCodes, 'not_requested'],
+});

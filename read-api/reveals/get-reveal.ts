@@ -1,4 +1,3 @@
-import type { DatabasePool } from 'slonik';
 import type { CommandContext } from '../../commands/handle.ts';
 import type { Reveal } from '../../domain/reveals/reveal.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
@@ -9,13 +8,11 @@ import {
   type Reply,
 } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { findReveal } from '../../queries/reveals/reveals.ts';
 import { countedReceipt, getRevealOperation, type ReceiptDeps, refusingUnknownOutcome } from './schemas.ts';
 
-export interface GetRevealDeps extends ReceiptDeps {
-  readonly db: DatabasePool;
-  /** Waits until the read models have all that the store has now, or a time limit is over. */
-  readonly caughtUp: () => Promise<boolean>;
+export interface GetRevealDeps extends ReceiptDeps, Reads {
   /** Completes a pending reveal where its result is there (architecture, rule 14); null: it is gone. */
   readonly complete: (revealId: string, context: CommandContext) => Promise<Reveal | null>;
 }

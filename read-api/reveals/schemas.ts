@@ -1,20 +1,16 @@
 import { z } from 'zod';
-import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import { type Reveal, receiptOf } from '../../domain/reveals/reveal.ts';
 import type { CustomParameters } from '../../domain/sessions/events.ts';
-import {
-  bodyCodes,
-  emptyBody,
-  jsonResponse,
-  keyedCodes,
-  refusalResponses,
-} from '../../http/contract/responses.ts';
+import { bodyCodes, emptyBody, jsonResponse, keyedCodes } from '../../http/contract/responses.ts';
 import type { PartnerRequest, Reply } from '../../http/contract/route.ts';
 import { requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { isUnknownOutcome } from '../../http/errors/failures.ts';
 import { POLL_SECONDS, savedResultFields } from '../lookup/schemas.ts';
+import { operationsOf, REQUEST, storableJson } from '../operation.ts';
 import { customParameters } from '../sessions/schemas.ts';
+
+const operation = operationsOf('Reveals');
 
 const revealResult = z.object({ status: z.literal('complete'), ...savedResultFields }).meta({
   id: 'RevealResult',
@@ -62,7 +58,7 @@ const pending: RevealBody = {
   expires_at: '2026-04-13T09:26:53.589Z',
   result: null,
   status_url: `/v1/reveals/${REVEAL}`,
-  request_id: '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11',
+  request_id: REQUEST,
 };
 const empty: RevealBody = {
   ...pending,
@@ -87,11 +83,10 @@ const empty: RevealBody = {
     company: null,
   },
 };
-const stored = { always: ['Cache-Control'] } as const;
 const polled = { always: ['Cache-Control', 'Location', 'Retry-After'] } as const;
 
 const receipts = {
-  '200': jsonResponse('The receipt of a complete reveal.', revealBody, { empty }, stored),
+  '200': storableJson('The receipt of a complete reveal.', revealBody, { empty }),
   '202': jsonResponse(
     'The reveal is accepted and waits for its result: poll.',
     revealBody,
@@ -101,9 +96,7 @@ const receipts = {
 };
 
 /** POST /v1/sessions/{session_id}/reveal */
-export const revealSessionOperation: ZodOpenApiOperationObject = {
-  operationId: 'revealSession',
-  tags: ['Reveals'],
+export const revealSessionOperation = operation('revealSession', {
   summary: 'Reveal a session',
   description:
     'Each new reveal whose result holds any data uses one billable unit. Repeat with the same `Idempotency-Key` until ' +
@@ -117,43 +110,41 @@ export const revealSessionOperation: ZodOpenApiOperationObject = {
   requestBody: emptyBody,
   responses: {
     ...receipts,
-    ...refusalResponses([
-      'invalid_query',
-      'invalid_idempotency_key',
-      ...bodyCodes,
-      'session_not_found',
-      'idempotency_conflict',
-      'tracker_disabled',
-      'tracker_deleted',
-      'session_expired',
-      'reveal_expired',
-      ...keyedCodes,
-      'tracking_capacity',
-      'tracking_unavailable',
-      'reveal_unconfirmed',
-    ]),
   },
-};
+  codes: [
+    'invalid_query',
+    'invalid_idempotency_key',
+    ...bodyCodes,
+    'session_not_found',
+    'idempotency_conflict',
+    'tracker_disabled',
+    'tracker_deleted',
+    'session_expired',
+    'reveal_expired',
+    ...keyedCodes,
+    'tracking_capacity',
+    'tracking_unavailable',
+    'reveal_unconfirmed',
+  ],
+});
 
 /** GET /v1/reveals/{reveal_id} */
-export const getRevealOperation: ZodOpenApiOperationObject = {
-  operationId: 'getReveal',
-  tags: ['Reveals'],
+export const getRevealOperation = operation('getReveal', {
   summary: 'Read a receipt',
   description: 'Completes a pending reveal whose result is there by now. Reading again never charges.',
   requestParams: { path: z.object({ reveal_id: z.uuid().meta({ description: 'The reveal.' }) }) },
   responses: {
     ...receipts,
-    ...refusalResponses([
-      'invalid_query',
-      'reveal_not_found',
-      'reveal_expired',
-      ...keyedCodes,
-      'tracking_unavailable',
-      'reveal_unconfirmed',
-    ]),
   },
-};
+  codes: [
+    'invalid_query',
+    'reveal_not_found',
+    'reveal_expired',
+    ...keyedCodes,
+    'tracking_unavailable',
+    'reveal_unconfirmed',
+  ],
+});
 
 /** 200, or 202 while the reveal is pending (contract, Reveals 2). */
 const receiptAnswer = (request: PartnerRequest, reveal: Reveal, custom: CustomParameters): Reply => {
@@ -167,12 +158,6 @@ const receiptAnswer = (request: PartnerRequest, reveal: Reveal, custom: CustomPa
         headers: { location: receipt.status_url, 'retry-after': String(POLL_SECONDS) },
       };
 };
-
-/** What a successful call about a reveal counts as in its tracker's usage. */
-const trackerCallOf = ({ completed }: Reveal): { completed: boolean; company: boolean } => ({
-  completed: completed !== null,
-  company: completed?.result.company_found === true,
-});
 
 export interface ReceiptDeps {
   /** Returns the labels of a session of the partner's. */
@@ -193,7 +178,8 @@ export const countedReceipt = async (
 ): Promise<Reply> => {
   const { partner_id } = request.caller;
   const custom = await customOf(partner_id, reveal.session_id);
-  await countCall(request, reveal.tracker_id, trackerCallOf(reveal));
+  const company = reveal.completed?.result.company_found === true;
+  await countCall(request, reveal.tracker_id, { completed: reveal.completed !== null, company });
   return receiptAnswer(request, reveal, custom);
 };
 

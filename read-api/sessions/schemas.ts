@@ -1,14 +1,10 @@
 import 'zod-openapi';
 import { z } from 'zod';
-import type { ZodOpenApiOperationObject } from 'zod-openapi';
-import {
-  bodyCodes,
-  jsonResponse,
-  keyedCodes,
-  noContent,
-  refusalResponses,
-} from '../../http/contract/responses.ts';
+import { bodyCodes, keyedCodes, noContent } from '../../http/contract/responses.ts';
 import { requestId, timestamp } from '../../http/contract/schemas/common.ts';
+import { CURSOR, operationsOf, REQUEST, storableJson } from '../operation.ts';
+
+const operation = operationsOf('Sessions');
 
 export const customParameters = z
   .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
@@ -62,8 +58,6 @@ export const captureBody = z
   })
   .meta({ id: 'Capture', description: 'One page view.' });
 
-const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
-const CURSOR = 'AAAAAAAAAAtO3kq6gY2i0mVbVt1yQ8bC';
 const example = {
   session_id: '019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11',
   tracker_id: '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61',
@@ -74,12 +68,9 @@ const example = {
   last_seen_at: '2026-03-14T09:31:07.112Z',
   expires_at: '2026-04-13T09:26:53.589Z',
 };
-const stored = { always: ['Cache-Control'] } as const;
 
 /** GET /v1/sessions */
-export const listSessionsOperation: ZodOpenApiOperationObject = {
-  operationId: 'listSessions',
-  tags: ['Sessions'],
+export const listSessionsOperation = operation('listSessions', {
   summary: 'The feed of sessions',
   description:
     'Of the calling partner, oldest first by creation. Go on with `next_cursor`: polling misses nothing and repeats ' +
@@ -92,39 +83,26 @@ export const listSessionsOperation: ZodOpenApiOperationObject = {
     }),
   },
   responses: {
-    '200': jsonResponse(
-      'A page, which may be empty.',
-      sessionFeed,
-      { one: { sessions: [example], next_cursor: CURSOR, has_more: false, request_id: REQUEST } },
-      stored,
-    ),
-    ...refusalResponses([
-      'invalid_query',
-      'invalid_tracker',
-      'invalid_cursor',
-      'tracker_not_found',
-      ...keyedCodes,
-    ]),
+    '200': storableJson('A page, which may be empty.', sessionFeed, {
+      one: { sessions: [example], next_cursor: CURSOR, has_more: false, request_id: REQUEST },
+    }),
   },
-};
+  codes: ['invalid_query', 'invalid_tracker', 'invalid_cursor', 'tracker_not_found', ...keyedCodes],
+});
 
 /** GET /v1/sessions/{session_id} */
-export const previewSessionOperation: ZodOpenApiOperationObject = {
-  operationId: 'previewSession',
-  tags: ['Sessions'],
+export const previewSessionOperation = operation('previewSession', {
   summary: 'Preview a session',
   description: 'What is known of a session without revealing it. Adds no billable unit.',
   requestParams: { path: z.object({ session_id: z.uuid().meta({ description: 'The session.' }) }) },
   responses: {
-    '200': jsonResponse('The session.', sessionPreview, { one: { ...example, request_id: REQUEST } }, stored),
-    ...refusalResponses(['invalid_query', 'session_not_found', 'session_expired', ...keyedCodes]),
+    '200': storableJson('The session.', sessionPreview, { one: { ...example, request_id: REQUEST } }),
   },
-};
+  codes: ['invalid_query', 'session_not_found', 'session_expired', ...keyedCodes],
+});
 
 /** POST /tracking/collect */
-export const captureVisitOperation: ZodOpenApiOperationObject = {
-  operationId: 'captureVisit',
-  tags: ['Sessions'],
+export const captureVisitOperation = operation('captureVisit', {
   summary: 'Record a visit',
   description:
     "What the pixel sends, from a browser on one of the tracker's origins (`Origin`); needs no key. JSON, also as " +
@@ -135,22 +113,22 @@ export const captureVisitOperation: ZodOpenApiOperationObject = {
   },
   responses: {
     '204': noContent('The visit is recorded, or was before.'),
-    ...refusalResponses([
-      'invalid_capture',
-      'invalid_custom_parameters',
-      'invalid_query',
-      ...bodyCodes.filter((code) => code !== 'invalid_body'),
-      'untrusted_collector',
-      'tracker_origin_denied',
-      'tracker_not_found',
-      'method_not_allowed',
-      'tracker_deleted',
-      'tracking_capacity',
-      'tracking_unavailable',
-      'api_busy',
-      'backend_unavailable',
-      'backend_timeout',
-      'service_unavailable',
-    ]),
   },
-};
+  codes: [
+    'invalid_capture',
+    'invalid_custom_parameters',
+    'invalid_query',
+    ...bodyCodes.filter((code) => code !== 'invalid_body'),
+    'untrusted_collector',
+    'tracker_origin_denied',
+    'tracker_not_found',
+    'method_not_allowed',
+    'tracker_deleted',
+    'tracking_capacity',
+    'tracking_unavailable',
+    'api_busy',
+    'backend_unavailable',
+    'backend_timeout',
+    'service_unavailable',
+  ],
+});

@@ -1,20 +1,20 @@
 import type { DatabasePool } from 'slonik';
 import { asUuid, uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { DayKeys } from '../../platform/crypto/keyring.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { findSession, readFeed, readRecent, toSessionBodies } from '../../queries/sessions/sessions.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import type { Cursors } from '../cursor.ts';
+import { namedParameters } from '../query.ts';
 import { listSessionsOperation, previewSessionOperation, type SessionBody } from './schemas.ts';
 
-interface SessionRouteDeps {
-  readonly db: DatabasePool;
+interface SessionRouteDeps extends Reads {
   readonly dayKeys: DayKeys;
   readonly cursors: Cursors;
   readonly trackers: Pick<TrackerDirectory, 'find'>;
-  /** Waits until the read models have all that the store has now, or a time limit is over. */
-  readonly caughtUp: () => Promise<boolean>;
   /** Counts a successful call that concerned one tracker, durably. */
   readonly countCall: (request: PartnerRequest, trackerId: string) => Promise<void>;
 }
@@ -22,23 +22,14 @@ interface SessionRouteDeps {
 const MAX_SESSIONS = 100;
 const DEFAULT_SESSIONS = 50;
 
-const common = { method: 'GET', access: 'partner', body: 'none', bodyLimit: 0 } as const;
-
 /** GET /v1/sessions and GET /v1/sessions/{session_id}. */
-export const sessionRoutes = (deps: SessionRouteDeps): PartnerRoute[] => [
-  {
-    ...common,
-    path: '/v1/sessions',
-    operation: listSessionsOperation,
-    handle: (request) => feed(deps, request),
-  },
-  {
-    ...common,
-    path: '/v1/sessions/:session_id',
-    operation: previewSessionOperation,
-    handle: (request) => preview(deps, request),
-  },
-];
+export const sessionRoutes = (deps: SessionRouteDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, { bodyLimit: 0 });
+  return [
+    route('GET', '/v1/sessions', 'none', listSessionsOperation, feed),
+    route('GET', '/v1/sessions/:session_id', 'none', previewSessionOperation, preview),
+  ];
+};
 
 /** Oldest first by creation, so that polling with the last cursor misses nothing and repeats nothing. */
 const feed = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Reply> => {
@@ -76,21 +67,12 @@ const feed = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Re
   return { status: 200, body: JSON.stringify(body) };
 };
 
-interface FeedParameters {
-  readonly tracker_id: string | undefined;
-  readonly cursor: string | undefined;
-  readonly limit: number;
-}
-
 /** null: a parameter that there is not, or one of them twice, or a limit out of range. */
-const parseQuery = (query: string): FeedParameters | null => {
-  const entries = [...new URLSearchParams(query)];
-  const { limit = String(DEFAULT_SESSIONS), tracker_id, cursor, ...others } = Object.fromEntries(entries);
-  if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
-    return null;
-  }
-  if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > MAX_SESSIONS) return null;
-  return { limit: Number(limit), tracker_id, cursor };
+const parseQuery = (query: string) => {
+  const given = namedParameters(query, ['tracker_id', 'cursor', 'limit']);
+  const limit = given?.limit ?? String(DEFAULT_SESSIONS);
+  const isLimit = /^[1-9]\d{0,2}$/.test(limit) && Number(limit) <= MAX_SESSIONS;
+  return given && isLimit ? { ...given, limit: Number(limit) } : null;
 };
 
 const preview = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Reply> => {

@@ -88,15 +88,10 @@ const readSignalDays = async (pool: pg.Pool, first: string): Promise<string[]> =
   return rows.map(({ day }) => day);
 };
 
-interface SeenDomainRow {
-  readonly observations: number;
-  readonly submitted_observations: number;
-  readonly observed_visits: number;
-  readonly sites: number;
+/** `domain` is its digest. */
+interface SeenDomainRow extends Omit<SeenDomain, 'first_seen_at' | 'last_seen_at'> {
   readonly first_seen_at: Date;
   readonly last_seen_at: Date;
-  /** Its digest. */
-  readonly domain: string;
   /** Of one of its clues. */
   readonly day: string;
   readonly sealed: Buffer;

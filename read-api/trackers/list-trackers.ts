@@ -3,6 +3,7 @@ import { NIL } from 'uuid';
 import { z } from 'zod';
 import type { PartnerRoute } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
+import { columnsOf } from '../../queries/reads.ts';
 import { listTrackersOperation, trackerFields } from './schemas.ts';
 
 const trackerRow = z.object({
@@ -26,8 +27,7 @@ const readPage = (
   after: TrackerRow | undefined,
 ): Promise<readonly TrackerRow[]> =>
   db.any(sql.type(trackerRow)`
-    select tracker_id, name, origins, customer_reference, created_at, disabled_at, deleted_at
-    from read.tracker
+    select ${columnsOf(trackerRow)} from read.tracker
     where partner_id = ${partnerId} and deleted_at is null
       and (created_at, tracker_id) >
         (${after?.created_at ?? '-infinity'}::timestamptz, ${after?.tracker_id ?? NIL}::uuid)

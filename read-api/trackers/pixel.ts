@@ -5,6 +5,7 @@ import { staticAnswers } from '../../http/contract/static-route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
 import type { ServedHosts } from '../../http/server/own-host.ts';
 import type { ListedTracker, TrackerDirectory } from '../../queries/trackers/directory.ts';
+import { namedParameters } from '../query.ts';
 import { pixelOperation } from './schemas.ts';
 
 /** Built from `web/pixel/*.ts` and committed. */
@@ -39,9 +40,9 @@ export const pixelRoute = (
     bodyLimit: 0,
     operation: pixelOperation,
     handle: async (request) => {
-      const given = trackerIdOf(request.query);
-      if (given === null) return refused(request, 'invalid_query');
-      const id = asUuid(given);
+      const given = namedParameters(request.query, ['tracker_id']);
+      if (given?.tracker_id === undefined) return refused(request, 'invalid_query');
+      const id = asUuid(given.tracker_id);
       if (id === null) return refused(request, 'invalid_tracker');
       const tracker = await trackers.find(id);
       if (tracker === null) return refused(request, 'tracker_not_found');
@@ -52,12 +53,6 @@ export const pixelRoute = (
       return sharedWith(request, tracker, trackers, script(request));
     },
   };
-};
-
-/** The only parameter's value; null unless there is exactly one `tracker_id` and nothing else. */
-const trackerIdOf = (query: string): string | null => {
-  const [entry, ...more] = new URLSearchParams(query);
-  return entry?.[0] === 'tracker_id' && more.length === 0 ? entry[1] : null;
 };
 
 /** Without this, caches may keep a 404 or 410 for any time (RFC 9111 section 4.2.2). */

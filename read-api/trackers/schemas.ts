@@ -1,18 +1,18 @@
 import { z } from 'zod';
-import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import type { Tracker } from '../../domain/trackers/trackers.ts';
 import {
   bodyCodes,
   emptyBody,
-  jsonResponse,
   keyedCodes,
   noContent,
-  refusalResponses,
   responseHeaders,
 } from '../../http/contract/responses.ts';
 import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
+import { deletedResponse, jsonBody, operationsOf, REQUEST, storableJson } from '../operation.ts';
 import { rangeQuery } from '../utc-range.ts';
+
+const operation = operationsOf('Trackers');
 
 /** The tag to install. The id is a UUID and the origin was checked at the start: nothing needs escaping. */
 export const snippetOf = (publicUrl: string, trackerId: string): string =>
@@ -53,10 +53,6 @@ const trackerList = z
   .object({ trackers: z.array(trackerBody), request_id: requestId })
   .meta({ id: 'TrackerList' });
 
-const trackerDeleted = z
-  .object({ id: z.uuid(), deleted: z.literal(true), deleted_at: timestamp, request_id: requestId })
-  .meta({ id: 'TrackerDeleted' });
-
 /** What is counted of a tracker (contract, Trackers 2). */
 const trackerCounts = {
   capture_requests: count.meta({ description: 'Requests of the pixel, retries included.' }),
@@ -92,7 +88,6 @@ const trackerUsageBody = z
 export type TrackerUsageBody = z.output<typeof trackerUsageBody>;
 
 const ID = '3c0f8f3e-62a1-4d0e-9b1a-7f0c2d4e5a61';
-const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
 
 const active: TrackerBody = {
   id: ID,
@@ -107,97 +102,63 @@ const active: TrackerBody = {
 const disabled: TrackerBody = { ...active, disabled_at: '2026-03-15T10:00:00.000Z' };
 
 const path = z.object({ tracker_id: z.uuid().meta({ description: 'The tracker.' }) });
-const stored = { always: ['Cache-Control'] } as const;
-const ofOne = ['invalid_tracker', 'invalid_query', 'tracker_not_found', 'tracker_deleted'] as const;
+const ofOne = [
+  ...(['invalid_tracker', 'invalid_query', 'tracker_not_found', 'tracker_deleted'] as const),
+  ...bodyCodes,
+  ...keyedCodes,
+];
 
 /** GET /v1/trackers */
-export const listTrackersOperation: ZodOpenApiOperationObject = {
-  operationId: 'listTrackers',
-  tags: ['Trackers'],
+export const listTrackersOperation = operation('listTrackers', {
   summary: 'All trackers',
   description: 'Of the calling partner; disabled ones too, deleted ones not.',
   responses: {
-    '200': jsonResponse(
-      'The trackers.',
-      trackerList,
-      { one: { trackers: [active], request_id: REQUEST } },
-      stored,
-    ),
-    ...refusalResponses(['invalid_query', ...keyedCodes]),
+    '200': storableJson('The trackers.', trackerList, { one: { trackers: [active], request_id: REQUEST } }),
   },
-};
+  codes: ['invalid_query', ...keyedCodes],
+});
 
 /** POST /v1/trackers */
-export const createTrackerOperation: ZodOpenApiOperationObject = {
-  operationId: 'createTracker',
-  tags: ['Trackers'],
+export const createTrackerOperation = operation('createTracker', {
   summary: 'Create a tracker',
   description: 'One for each customer website. Install the returned `snippet` on its pages.',
-  requestBody: { required: true, content: { 'application/json': { schema: trackerCreate } } },
+  requestBody: jsonBody(trackerCreate),
   responses: {
-    '201': jsonResponse('The tracker, with the snippet to install.', trackerBody, { active }, stored),
-    ...refusalResponses([
-      'invalid_tracker',
-      'invalid_origin',
-      'invalid_query',
-      ...bodyCodes,
-      ...keyedCodes,
-      'tracker_limit',
-    ]),
+    '201': storableJson('The tracker, with the snippet to install.', trackerBody, { active }),
   },
-};
-
-const oneTracker = (
-  operationId: string,
-  summary: string,
-  description: string,
-  success: ReturnType<typeof jsonResponse>,
-): ZodOpenApiOperationObject => ({
-  operationId,
-  tags: ['Trackers'],
-  summary,
-  description,
-  requestParams: { path },
-  responses: {
-    '200': success,
-    ...refusalResponses([...new Set([...ofOne, ...bodyCodes, ...keyedCodes])]),
-  },
+  codes: ['invalid_tracker', 'invalid_origin', 'invalid_query', ...bodyCodes, ...keyedCodes, 'tracker_limit'],
 });
 
 /** DELETE /v1/trackers/{tracker_id} */
-export const disableTrackerOperation = oneTracker(
-  'disableTracker',
-  'Disable a tracker',
-  'Stops new collection and new reveals; receipts and usage are kept. Repeating it is safe.',
-  jsonResponse('The tracker, disabled.', trackerBody, { disabled }, stored),
-);
+export const disableTrackerOperation = operation('disableTracker', {
+  summary: 'Disable a tracker',
+  description: 'Stops new collection and new reveals; receipts and usage are kept. Repeating it is safe.',
+  requestParams: { path },
+  responses: { '200': storableJson('The tracker, disabled.', trackerBody, { disabled }) },
+  codes: ofOne,
+});
 
 /** POST /v1/trackers/{tracker_id}/enable */
-export const enableTrackerOperation: ZodOpenApiOperationObject = {
-  ...oneTracker(
-    'enableTracker',
-    'Enable a disabled tracker',
+export const enableTrackerOperation = operation('enableTracker', {
+  summary: 'Enable a disabled tracker',
+  description:
     'Same id, origins and snippet. Repeating it is safe. A deleted tracker cannot be enabled again.',
-    jsonResponse('The tracker, active.', trackerBody, { active }, stored),
-  ),
+  requestParams: { path },
   requestBody: emptyBody,
-};
+  responses: { '200': storableJson('The tracker, active.', trackerBody, { active }) },
+  codes: ofOne,
+});
 
 /** POST /v1/trackers/{tracker_id}/delete */
-export const deleteTrackerOperation: ZodOpenApiOperationObject = {
-  ...oneTracker(
-    'deleteTracker',
-    'Delete a tracker for ever',
+export const deleteTrackerOperation = operation('deleteTracker', {
+  summary: 'Delete a tracker for ever',
+  description:
     'Takes it off the lists and frees its slot. A repeat tells the original `deleted_at`. Not an erasure of personal data.',
-    jsonResponse(
-      'It is deleted.',
-      trackerDeleted,
-      { deleted: { id: ID, deleted: true, deleted_at: '2026-03-16T08:00:00.000Z', request_id: REQUEST } },
-      stored,
-    ),
-  ),
+  requestParams: { path },
   requestBody: emptyBody,
-};
+  responses: { '200': deletedResponse('TrackerDeleted', ID) },
+  codes: ofOne,
+});
 
 const counted = {
   capture_requests: 5,
@@ -223,23 +184,15 @@ const oneDay: TrackerUsageBody = {
 };
 
 /** GET /v1/trackers/{tracker_id}/usage */
-export const trackerUsageOperation: ZodOpenApiOperationObject = {
-  operationId: 'readTrackerUsage',
-  tags: ['Trackers'],
+export const trackerUsageOperation = operation('readTrackerUsage', {
   summary: 'Usage of a tracker',
   description: 'Today (UTC) by default, at most 31 days; of deleted trackers too. Reading it is not counted.',
   requestParams: { path, query: rangeQuery },
   responses: {
-    '200': jsonResponse('What was counted in the range.', trackerUsageBody, { oneDay }, stored),
-    ...refusalResponses([
-      'invalid_tracker',
-      'invalid_range',
-      'tracker_not_found',
-      ...keyedCodes,
-      'tracking_unavailable',
-    ]),
+    '200': storableJson('What was counted in the range.', trackerUsageBody, { oneDay }),
   },
-};
+  codes: ['invalid_tracker', 'invalid_range', 'tracker_not_found', ...keyedCodes, 'tracking_unavailable'],
+});
 
 const pixelHeaders = z.object({
   'X-Request-ID': responseHeaders['X-Request-ID'],
@@ -247,9 +200,7 @@ const pixelHeaders = z.object({
 });
 
 /** GET /tracking/a.js */
-export const pixelOperation: ZodOpenApiOperationObject = {
-  operationId: 'getPixel',
-  tags: ['Sessions'],
+export const pixelOperation = operationsOf('Sessions')('getPixel', {
   summary: 'The pixel',
   description:
     "The script that a tracker's snippet loads: the same for every tracker, cacheable, with an `ETag`. Under the service's host and the tracker's active custom domains alone.",
@@ -261,20 +212,20 @@ export const pixelOperation: ZodOpenApiOperationObject = {
       content: { 'text/javascript': { schema: z.string() } },
     },
     '304': noContent('Not changed since the `ETag` in `If-None-Match`.'),
-    ...refusalResponses([
-      'invalid_query',
-      'invalid_tracker',
-      'untrusted_collector',
-      'tracker_not_found',
-      'method_not_allowed',
-      'tracker_deleted',
-      'api_busy',
-      'backend_unavailable',
-      'backend_timeout',
-      'service_unavailable',
-    ]),
   },
-};
+  codes: [
+    'invalid_query',
+    'invalid_tracker',
+    'untrusted_collector',
+    'tracker_not_found',
+    'method_not_allowed',
+    'tracker_deleted',
+    'api_busy',
+    'backend_unavailable',
+    'backend_timeout',
+    'service_unavailable',
+  ],
+});
 
 /** A tracker as the API shows it. */
 export const trackerFields = (tracker: Tracker, publicUrl: string): Omit<TrackerBody, 'request_id'> => ({

@@ -1,18 +1,14 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { iso } from '../../platform/clock/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';
 import { type TrackerUsageBody, trackerUsageOperation } from './schemas.ts';
-
-export interface TrackerUsageDeps {
-  readonly db: DatabasePool;
-  /** Waits until the read models have all that the store has now; false after the time limit. */
-  readonly caughtUp: () => Promise<boolean>;
-}
 
 type Counts = TrackerUsageBody['totals'];
 
@@ -26,17 +22,12 @@ const ACCOUNTING =
 const startRow = z.object({ created_at: z.string() });
 
 /** GET /v1/trackers/{tracker_id}/usage: what happened on one tracker, deleted or not. */
-export const trackerUsageRoute = (deps: TrackerUsageDeps): PartnerRoute => ({
-  method: 'GET',
-  path: '/v1/trackers/:tracker_id/usage',
-  access: 'partner',
-  body: 'none',
-  bodyLimit: 0,
-  operation: trackerUsageOperation,
-  handle: (request) => read(deps, request),
-});
+export const trackerUsageRoute = (deps: Reads): PartnerRoute => {
+  const route = partnerRoutes(deps, { bodyLimit: 0 });
+  return route('GET', '/v1/trackers/:tracker_id/usage', 'none', trackerUsageOperation, read);
+};
 
-const read = async ({ db, caughtUp }: TrackerUsageDeps, request: PartnerRequest): Promise<Reply> => {
+const read = async ({ db, caughtUp }: Reads, request: PartnerRequest): Promise<Reply> => {
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const range = utcRange(request.query, request.receivedAt);
@@ -55,7 +46,7 @@ const read = async ({ db, caughtUp }: TrackerUsageDeps, request: PartnerRequest)
     tracker_id: trackerId,
     ...range,
     timezone: 'UTC',
-    totals: hourly.reduce<Counts>((sum, { hour: _, ...counts }) => plus(sum, counts), NOTHING),
+    totals: sumOf(hourly),
     hourly,
     pending_reveals,
     metrics_started_at: tracker.created_at,
@@ -121,12 +112,9 @@ const NOTHING: Counts = {
   billable_reveals: 0,
 };
 
-const plus = (a: Counts, b: Counts): Counts => ({
-  capture_requests: a.capture_requests + b.capture_requests,
-  sessions: a.sessions + b.sessions,
-  api_requests: a.api_requests + b.api_requests,
-  completed_responses: a.completed_responses + b.completed_responses,
-  company_responses: a.company_responses + b.company_responses,
-  reveals: a.reveals + b.reveals,
-  billable_reveals: a.billable_reveals + b.billable_reveals,
-});
+const sumOf = (hourly: readonly Counts[]): Counts => {
+  const totals = { ...NOTHING };
+  const names = Object.keys(totals) as (keyof Counts)[];
+  for (const counts of hourly) for (const name of names) totals[name] += counts[name];
+  return totals;
+};

@@ -6,8 +6,9 @@ import type { KeyRequest, KeyRoute } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { iso } from '../../platform/clock/clock.ts';
 import { readRevealHours } from '../../queries/billing/reveal-units.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { type UtcRange, utcRange } from '../utc-range.ts';
-import { type EnrichmentStatusBody, getUsageOperation, type UsageBody } from './schemas.ts';
+import { enrichmentStatus, getUsageOperation, type UsageBody } from './schemas.ts';
 
 const hours = z.object({
   hours: z.array(
@@ -37,22 +38,13 @@ const readHours = (db: DatabasePool, keyId: string, from: string, to: string): P
       where key_id = ${keyId} and hour >= ${from}::timestamptz and hour < ${to}::timestamptz
       group by hour, outcome) of_hour`);
 
-const statusRow = z.object({
-  pending: z.number(),
-  submission_unconfirmed: z.number(),
-  retrying: z.number(),
-  oldest_pending_at: z.string().nullable(),
-  oldest_checked_at: z.string().nullable(),
-  completed_observed_last_minute: z.number(),
-});
-
 /** The partner's work as it stands (contract, Lookup 10). `minuteAgo` as ISO 8601. */
 const readEnrichmentStatus = (
   db: DatabasePool,
   partnerId: string,
   minuteAgo: string,
-): Promise<EnrichmentStatusBody> =>
-  db.one(sql.type(statusRow)`
+): Promise<UsageBody['enrichment']> =>
+  db.one(sql.type(enrichmentStatus)`
     select count(distinct r.ip)::int as pending,
            count(*) filter (where r.state = 'reserved')::int as submission_unconfirmed,
            count(distinct r.ip) filter (where w.attempts > r.attempts_before)::int as retrying,
@@ -105,12 +97,6 @@ export const readDays = (
       group by 1, 2) d
     group by d.day, d.outcome order by d.day, d.outcome collate "C"`);
 
-interface GetUsageDeps {
-  readonly db: DatabasePool;
-  /** Waits until the read models have all that the store has now; false after the time limit. */
-  readonly caughtUp: () => Promise<boolean>;
-}
-
 const ACCOUNTING =
   'Counts every authenticated answer of /v1/lookup, GET polls, refused requests and rate limits included, ' +
   'committed before the answer was sent. Not counted: unauthorized calls, unknown paths and methods, too long ' +
@@ -122,7 +108,7 @@ const REVEAL_ACCOUNTING =
   'receipts and repeating requests add nothing.';
 
 /** GET /v1/usage: what the calling key has used. */
-export const getUsageRoute = ({ db, caughtUp }: GetUsageDeps): KeyRoute => ({
+export const getUsageRoute = ({ db, caughtUp }: Reads): KeyRoute => ({
   method: 'GET',
   path: '/v1/usage',
   access: 'key',
@@ -179,10 +165,7 @@ const readReveals = async (
 };
 
 const summed = (hourly: UsageBody['hourly']): Pick<UsageBody, 'totals' | 'outcomes'> => {
-  const outcomes = Object.fromEntries(outcomeSchema.options.map((name) => [name, 0])) as Record<
-    string,
-    number
-  >;
+  const outcomes: Record<string, number> = Object.fromEntries(outcomeSchema.options.map((name) => [name, 0]));
   let requests = 0;
   let cache_hits = 0;
   let duration = 0;

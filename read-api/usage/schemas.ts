@@ -1,14 +1,16 @@
 import { z } from 'zod';
-import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import { outcomeSchema } from '../../domain/usage/events.ts';
-import { jsonResponse, keyedCodes, refusalResponses } from '../../http/contract/responses.ts';
+import { keyedCodes } from '../../http/contract/responses.ts';
 import { count, timestamp } from '../../http/contract/schemas/common.ts';
+import { operationsOf, storableJson } from '../operation.ts';
 import { rangeQuery } from '../utc-range.ts';
+
+const operation = operationsOf('Usage');
 
 /** Outcomes of counted lookups (contract, Usage). */
 const usageOutcome = z.enum(outcomeSchema.options).meta({ id: 'UsageOutcome' });
 
-const enrichmentStatus = z
+export const enrichmentStatus = z
   .object({
     pending: count.meta({ description: 'Unfinished unique enrichments.' }),
     submission_unconfirmed: count,
@@ -21,7 +23,6 @@ const enrichmentStatus = z
     id: 'EnrichmentStatus',
     description: 'As it stands now, shared by all keys of the partner, whatever the date range.',
   });
-export type EnrichmentStatusBody = z.output<typeof enrichmentStatus>;
 
 const revealUsage = z
   .object({
@@ -95,19 +96,12 @@ const oneDay: UsageBody = {
 };
 
 /** GET /v1/usage */
-export const getUsageOperation: ZodOpenApiOperationObject = {
-  operationId: 'readUsage',
-  tags: ['Usage'],
+export const getUsageOperation = operation('readUsage', {
   summary: 'Usage of the calling key',
   description: 'Today (UTC) by default, at most 31 days. Reading it is not counted.',
   requestParams: { query: rangeQuery },
   responses: {
-    '200': jsonResponse(
-      'What was counted in the range.',
-      usageBody,
-      { oneDay },
-      { always: ['Cache-Control'] },
-    ),
-    ...refusalResponses(['invalid_range', ...keyedCodes, 'uri_too_long', 'usage_unavailable']),
+    '200': storableJson('What was counted in the range.', usageBody, { oneDay }),
   },
-};
+  codes: ['invalid_range', ...keyedCodes, 'uri_too_long', 'usage_unavailable'],
+});

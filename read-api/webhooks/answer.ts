@@ -9,25 +9,18 @@ export type { FoundDelivery };
 
 /** What all routes under /v1/webhooks share (contract, Requests and Webhooks). */
 export const WEBHOOK_ROUTE = {
-  access: 'partner',
   bodyLimit: MANAGEMENT_BODY_LIMIT,
   budget: 'webhooks',
   unavailable: 'webhooks_unavailable',
 } as const satisfies Partial<PartnerRoute>;
 
 /** An endpoint, from the stream that it stands on or from the read model. */
-export interface ShownEndpoint {
-  readonly webhook_id: string;
-  readonly name: string;
-  readonly url: string;
-  readonly events: readonly WebhookBody['events'][number][];
-  readonly tracker_id: string | null;
-  readonly enabled: boolean;
-  readonly created_at: string;
-  readonly updated_at: string;
-  readonly deleted_at: string | null;
-  readonly secret_rotation_until: string | null;
-}
+export type ShownEndpoint = Readonly<
+  Omit<WebhookBody, 'id' | 'events' | 'deliveries' | 'request_id'> & {
+    webhook_id: string;
+    events: readonly WebhookBody['events'][number][];
+  }
+>;
 
 /** How many deliveries each of these endpoints has; one that is not named has none. */
 export type TotalsOf = (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, DeliveryTotals>>;

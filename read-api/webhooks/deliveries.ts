@@ -1,19 +1,17 @@
 import { uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
+import type { Reads } from '../../queries/reads.ts';
 import type { BodyOf } from '../../queries/webhooks/webhooks.ts';
 import type { Cursors } from '../cursor.ts';
+import { namedParameters } from '../query.ts';
 import { deliveryAnswer, deliveryFields, WEBHOOK_ROUTE } from './answer.ts';
-import { type DeliveryReads, type FoundDelivery, findDelivery, listDeliveries } from './delivery-queries.ts';
-import {
-  type DeliveryState,
-  deliveryState,
-  getDeliveryOperation,
-  listDeliveriesOperation,
-} from './delivery-schemas.ts';
+import { type FoundDelivery, findDelivery, listDeliveries } from './delivery-queries.ts';
+import { deliveryState, getDeliveryOperation, listDeliveriesOperation } from './delivery-schemas.ts';
 import { findEndpoint } from './endpoints.ts';
 
-export interface DeliveryReadDeps extends DeliveryReads {
+export interface DeliveryReadDeps extends Reads {
   readonly cursors: Cursors;
   readonly bodyOf: BodyOf;
 }
@@ -21,24 +19,13 @@ export interface DeliveryReadDeps extends DeliveryReads {
 const PAGE = 50;
 
 /** GET /v1/webhooks/{webhook_id}/deliveries and GET …/deliveries/{delivery_id}. */
-export const deliveryReadRoutes = (deps: DeliveryReadDeps): PartnerRoute[] => [
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'GET',
-    path: '/v1/webhooks/:webhook_id/deliveries',
-    body: 'none',
-    operation: listDeliveriesOperation,
-    handle: (request) => history(deps, request),
-  },
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'GET',
-    path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id',
-    body: 'none',
-    operation: getDeliveryOperation,
-    handle: (request) => one(deps, request),
-  },
-];
+export const deliveryReadRoutes = (deps: DeliveryReadDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, WEBHOOK_ROUTE);
+  return [
+    route('GET', '/v1/webhooks/:webhook_id/deliveries', 'none', listDeliveriesOperation, history),
+    route('GET', '/v1/webhooks/:webhook_id/deliveries/:delivery_id', 'none', getDeliveryOperation, one),
+  ];
+};
 
 /** Newest first by their place in the log, so that what comes meanwhile moves nothing. */
 const history = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> => {
@@ -74,21 +61,11 @@ const history = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise
   return { status: 200, body: JSON.stringify(body) };
 };
 
-interface HistoryParameters {
-  readonly cursor: string | null;
-  readonly status: DeliveryState | null;
-}
-
 /** null: a parameter that there is not, or one of them twice, or a state that there is not. */
-const parseQuery = (query: string): HistoryParameters | null => {
-  const entries = [...new URLSearchParams(query)];
-  const { cursor = null, status = null, ...others } = Object.fromEntries(entries);
-  if (Object.keys(others).length > 0 || new Set(entries.map(([name]) => name)).size < entries.length) {
-    return null;
-  }
-  if (status === null) return { cursor, status };
-  const state = deliveryState.safeParse(status);
-  return state.success ? { cursor, status: state.data } : null;
+const parseQuery = (query: string) => {
+  const given = namedParameters(query, ['cursor', 'status']);
+  const status = deliveryState.nullable().safeParse(given?.status ?? null);
+  return given && status.success ? { cursor: given.cursor ?? null, status: status.data } : null;
 };
 
 const one = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> => {
@@ -105,15 +82,15 @@ const one = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Rep
 
 /** A delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */
 export const findShownDelivery = async (
-  parts: DeliveryReads,
+  reads: Reads,
   partnerId: string,
   webhookId: string,
   deliveryId: string,
   now: number,
 ): Promise<FoundDelivery | 'webhook_not_found' | 'webhook_delivery_not_found'> => {
-  const endpoint = await findEndpoint(parts, partnerId, webhookId, now);
+  const endpoint = await findEndpoint(reads, partnerId, webhookId, now);
   if (endpoint === null) return 'webhook_not_found';
   const deleted = endpoint.deleted_at !== null;
-  const row = await findDelivery(parts, { webhookId, deleted }, deliveryId, now);
+  const row = await findDelivery(reads, { webhookId, deleted }, deliveryId, now);
   return row ?? 'webhook_delivery_not_found';
 };

@@ -8,7 +8,7 @@ import {
   deliveryErrorSchema,
   WEBHOOK_HISTORY_MS,
 } from '../../domain/webhooks/events.ts';
-import { BackendTimeout } from '../../http/errors/failures.ts';
+import { type Reads, readUpToDate } from '../../queries/reads.ts';
 import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
 import { type DeliveryTotals, NO_DELIVERIES } from './endpoint-schemas.ts';
 
@@ -113,32 +113,19 @@ export const listDeliveries = async (
   return page === null ? [] : db.any(sql.type(deliveryRow)`${page}`);
 };
 
-export interface DeliveryReads {
-  readonly db: DatabasePool;
-  /** Waits until the read models have all that the store has now; false after the time limit. */
-  readonly caughtUp: () => Promise<boolean>;
-}
-
-/**
- * One delivery of an endpoint's. `now` in milliseconds.
- * @throws BackendTimeout rather than call unknown what may be there
- */
-export const findDelivery = async (
-  { db, caughtUp }: DeliveryReads,
+/** One delivery of an endpoint's. `now` in milliseconds. */
+export const findDelivery = (
+  reads: Reads,
   { webhookId, deleted }: { readonly webhookId: string; readonly deleted: boolean },
   deliveryId: string,
   now: number,
-): Promise<FoundDelivery | null> => {
-  const read = () =>
-    db.maybeOne(sql.type(deliveryRow)`
+): Promise<FoundDelivery | null> =>
+  readUpToDate(reads, () =>
+    reads.db.maybeOne(sql.type(deliveryRow)`
       select ${columns(isoTime(now), deleted)} from read.webhook_delivery
       where delivery_id = ${deliveryId} and webhook_id = ${webhookId}
-        and created_at > ${isoTime(now - WEBHOOK_HISTORY_MS)}::timestamptz`);
-  const row = await read();
-  if (row !== null) return row;
-  if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
-  return read();
-};
+        and created_at > ${isoTime(now - WEBHOOK_HISTORY_MS)}::timestamptz`),
+  );
 
 const totalRow = z.object({ webhook_id: z.string(), state: deliveryState, deliveries: z.number() });
 

@@ -1,13 +1,16 @@
 /** Schemas and OpenAPI operations of deliveries, and of the events that endpoints are sent. */
 import { z } from 'zod';
 import 'zod-openapi';
-import type { ZodOpenApiObject, ZodOpenApiOperationObject, ZodOpenApiPathItemObject } from 'zod-openapi';
+import type { ZodOpenApiObject, ZodOpenApiPathItemObject } from 'zod-openapi';
 import { deliveredTypeSchema, deliveryErrorSchema } from '../../domain/webhooks/events.ts';
-import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/contract/responses.ts';
+import { bodyCodes, emptyBody } from '../../http/contract/responses.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
+import { CURSOR, operationsOf, REQUEST, storableJson } from '../operation.ts';
 import { completedReveal } from '../reveals/schemas.ts';
 import { sessionPreview } from '../sessions/schemas.ts';
 import { webhookCodes, webhookPath } from './endpoint-schemas.ts';
+
+const operation = operationsOf('Webhooks');
 
 /** What receivers of webhooks get (contract, Webhooks 3). */
 
@@ -92,8 +95,6 @@ export const webhookDeliveryList = z
   })
   .meta({ id: 'WebhookDeliveryList' });
 
-const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
-const CURSOR = 'AAAAAAAAAAtO3kq6gY2i0mVbVt1yQ8bC';
 const EVENT = 'evt_test_0b9c4f1e-2d3a-4c5b-8e6f-7a8b9c0d1e2f';
 
 const failed: DeliveryBody = {
@@ -118,12 +119,9 @@ const event = {
 };
 const detail = { ...failed, event, request_id: REQUEST };
 const retried = { ...detail, state: 'pending' as const, next_attempt_at: '2026-03-16T08:00:00.000Z' };
-const stored = { always: ['Cache-Control'] } as const;
 
 /** GET /v1/webhooks/{webhook_id}/deliveries */
-export const listDeliveriesOperation: ZodOpenApiOperationObject = {
-  operationId: 'listWebhookDeliveries',
-  tags: ['Webhooks'],
+export const listDeliveriesOperation = operation('listWebhookDeliveries', {
   summary: 'The deliveries of an endpoint',
   description:
     'Newest first, 50 on a page, of the last 90 days; of a deleted endpoint too. Go on with `next_cursor` while `has_more` is true: what is created meanwhile moves nothing.',
@@ -135,53 +133,46 @@ export const listDeliveriesOperation: ZodOpenApiOperationObject = {
     }),
   },
   responses: {
-    '200': jsonResponse(
-      'A page, which may be empty.',
-      webhookDeliveryList,
-      { one: { deliveries: [failed], has_more: true, next_cursor: CURSOR, request_id: REQUEST } },
-      stored,
-    ),
-    ...refusalResponses([...webhookCodes, 'webhook_not_found']),
+    '200': storableJson('A page, which may be empty.', webhookDeliveryList, {
+      one: { deliveries: [failed], has_more: true, next_cursor: CURSOR, request_id: REQUEST },
+    }),
   },
-};
+  codes: [...webhookCodes, 'webhook_not_found'],
+});
 
 const path = z.object({ ...webhookPath, delivery_id: z.uuid().meta({ description: 'The delivery.' }) });
 
 /** GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id} */
-export const getDeliveryOperation: ZodOpenApiOperationObject = {
-  operationId: 'getWebhookDelivery',
-  tags: ['Webhooks'],
+export const getDeliveryOperation = operation('getWebhookDelivery', {
   summary: 'One delivery, with its event',
   description: 'The event as receivers get it, for as long as its payload is kept.',
   requestParams: { path },
   responses: {
-    '200': jsonResponse('The delivery.', webhookDeliveryDetail, { failed: detail }, stored),
-    ...refusalResponses([...webhookCodes, 'webhook_not_found', 'webhook_delivery_not_found']),
+    '200': storableJson('The delivery.', webhookDeliveryDetail, { failed: detail }),
   },
-};
+  codes: [...webhookCodes, 'webhook_not_found', 'webhook_delivery_not_found'],
+});
 
 /** POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry */
-export const retryDeliveryOperation: ZodOpenApiOperationObject = {
-  operationId: 'retryWebhookDelivery',
-  tags: ['Webhooks'],
+export const retryDeliveryOperation = operation('retryWebhookDelivery', {
   summary: 'Deliver an event again',
   description:
     'Begins a new retry cycle with the same event id; no other reveal, no unit. A pending delivery stays as it is.',
   requestParams: { path },
   requestBody: emptyBody,
   responses: {
-    '200': jsonResponse('The delivery, pending.', webhookDeliveryDetail, { retried }, stored),
-    ...refusalResponses([
-      ...bodyCodes,
-      ...webhookCodes,
-      'webhook_not_found',
-      'webhook_delivery_not_found',
-      'webhook_disabled',
-      'webhook_event_expired',
-      'webhook_queue_full',
-    ]),
+    '200': storableJson('The delivery, pending.', webhookDeliveryDetail, { retried }),
   },
-};
+  codes: [
+    ...bodyCodes,
+    ...webhookCodes,
+    'webhook_not_found',
+    'webhook_delivery_not_found',
+    'webhook_disabled',
+    'webhook_event_expired',
+    'webhook_queue_full',
+  ],
+});
 
 const header = z.object({
   'webhook-id': z.string().meta({ description: "The event's `id`." }),

@@ -1,11 +1,13 @@
 /** Schemas and OpenAPI operations of webhook endpoints and their tests, whoever serves them. */
 import { z } from 'zod';
 import 'zod-openapi';
-import type { ZodOpenApiOperationObject } from 'zod-openapi';
 import { subscribableSchema } from '../../domain/webhooks/events.ts';
-import { bodyCodes, emptyBody, jsonResponse, refusalResponses } from '../../http/contract/responses.ts';
+import { bodyCodes, emptyBody } from '../../http/contract/responses.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import type { ErrorCode } from '../../http/errors/error-catalog.ts';
+import { deletedResponse, jsonBody, operationsOf, REQUEST, storableJson } from '../operation.ts';
+
+const operation = operationsOf('Webhooks');
 
 const name = z
   .string()
@@ -130,12 +132,7 @@ export const webhookList = z
   })
   .meta({ id: 'WebhookList' });
 
-export const webhookDeleted = z
-  .object({ id: z.uuid(), deleted: z.literal(true), deleted_at: timestamp, request_id: requestId })
-  .meta({ id: 'WebhookDeleted' });
-
 const ID = '8d2b9a52-1c5f-4a3e-9d60-2f0b6f1c7e34';
-const REQUEST = '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11';
 
 const enabled: WebhookBody = {
   id: ID,
@@ -148,7 +145,7 @@ const enabled: WebhookBody = {
   updated_at: '2026-03-14T09:26:53.589Z',
   deleted_at: null,
   secret_rotation_until: null,
-  deliveries: { pending: 0, delivered: 0, failed: 0, cancelled: 0, expired: 0 },
+  deliveries: NO_DELIVERIES,
   request_id: REQUEST,
 };
 const signing_secret = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
@@ -176,134 +173,98 @@ export const webhookCodes = [
 /** The path of one endpoint. */
 export const webhookPath = { webhook_id: z.uuid().meta({ description: 'The endpoint.' }) } as const;
 
-const stored = { always: ['Cache-Control'] } as const;
 const path = z.object(webhookPath);
 
 /** GET /v1/webhooks */
-export const listWebhooksOperation: ZodOpenApiOperationObject = {
-  operationId: 'listWebhooks',
-  tags: ['Webhooks'],
+export const listWebhooksOperation = operation('listWebhooks', {
   summary: 'All webhook endpoints',
   description:
     'Of the calling partner, paused ones too, deleted ones not; the limits; whether deliveries are under way.',
   responses: {
-    '200': jsonResponse(
-      'The endpoints.',
-      webhookList,
-      {
-        one: {
-          webhooks: [enabled],
-          limits: {
-            endpoints: 5,
-            management_per_minute: 120,
-            pending_deliveries: 2_500_000,
-            concurrent_per_endpoint: 32,
-            starts_per_second_per_endpoint: 200,
-            event_bytes: 1_048_576,
-            timeout_seconds: 10,
-            attempts: 12,
-            retry_days: 7,
-          },
-          worker: {
-            status: 'running',
-            last_seen_at: '2026-03-14T09:26:53.589Z',
-            due: 0,
-            oldest_due_at: null,
-          },
-          request_id: REQUEST,
+    '200': storableJson('The endpoints.', webhookList, {
+      one: {
+        webhooks: [enabled],
+        limits: {
+          endpoints: 5,
+          management_per_minute: 120,
+          pending_deliveries: 2_500_000,
+          concurrent_per_endpoint: 32,
+          starts_per_second_per_endpoint: 200,
+          event_bytes: 1_048_576,
+          timeout_seconds: 10,
+          attempts: 12,
+          retry_days: 7,
         },
+        worker: {
+          status: 'running',
+          last_seen_at: '2026-03-14T09:26:53.589Z',
+          due: 0,
+          oldest_due_at: null,
+        },
+        request_id: REQUEST,
       },
-      stored,
-    ),
-    ...refusalResponses(webhookCodes),
+    }),
   },
-};
+  codes: webhookCodes,
+});
 
 /** POST /v1/webhooks */
-export const createWebhookOperation: ZodOpenApiOperationObject = {
-  operationId: 'createWebhook',
-  tags: ['Webhooks'],
+export const createWebhookOperation = operation('createWebhook', {
   summary: 'Create a webhook endpoint',
   description:
     'Subscribes to what happens from now on. `signing_secret` is shown this once: if the answer is lost, list the endpoints and rotate the secret of the one that was made.',
-  requestBody: { required: true, content: { 'application/json': { schema: webhookCreate } } },
+  requestBody: jsonBody(webhookCreate),
   responses: {
-    '201': jsonResponse('The endpoint, with its secret.', webhookSecret, { created }, stored),
-    ...refusalResponses([
-      'invalid_webhook',
-      'invalid_webhook_url',
-      ...bodyCodes,
-      'tracker_not_found',
-      ...webhookCodes,
-      'webhook_limit',
-    ]),
+    '201': storableJson('The endpoint, with its secret.', webhookSecret, { created }),
   },
-};
-
-const oneWebhook = (
-  operationId: string,
-  summary: string,
-  description: string,
-  success: ReturnType<typeof jsonResponse>,
-  codes: readonly ErrorCode[],
-): ZodOpenApiOperationObject => ({
-  operationId,
-  tags: ['Webhooks'],
-  summary,
-  description,
-  requestParams: { path },
-  responses: {
-    '200': success,
-    ...refusalResponses([...codes, ...webhookCodes, 'webhook_not_found']),
-  },
+  codes: [
+    'invalid_webhook',
+    'invalid_webhook_url',
+    ...bodyCodes,
+    'tracker_not_found',
+    ...webhookCodes,
+    'webhook_limit',
+  ],
 });
 
 /** GET /v1/webhooks/{webhook_id} */
-export const getWebhookOperation = oneWebhook(
-  'getWebhook',
-  'One webhook endpoint',
-  'A deleted one too, for 90 days.',
-  jsonResponse('The endpoint.', webhookBody, { enabled, paused }, stored),
-  [],
-);
+export const getWebhookOperation = operation('getWebhook', {
+  summary: 'One webhook endpoint',
+  description: 'A deleted one too, for 90 days.',
+  requestParams: { path },
+  responses: { '200': storableJson('The endpoint.', webhookBody, { enabled, paused }) },
+  codes: [...webhookCodes, 'webhook_not_found'],
+});
 
 /** PATCH /v1/webhooks/{webhook_id} */
-export const updateWebhookOperation: ZodOpenApiOperationObject = {
-  ...oneWebhook(
-    'updateWebhook',
-    'Change, pause or resume a webhook endpoint',
+export const updateWebhookOperation = operation('updateWebhook', {
+  summary: 'Change, pause or resume a webhook endpoint',
+  description:
     'What is left out stays. Events that are queued already are delivered as they were subscribed to; pending ones wait while it is paused, and what happens meanwhile is not delivered later.',
-    jsonResponse('The endpoint as it is now.', webhookBody, { paused }, stored),
-    ['invalid_webhook', ...bodyCodes],
-  ),
-  requestBody: { required: true, content: { 'application/json': { schema: webhookUpdate } } },
-};
+  requestParams: { path },
+  requestBody: jsonBody(webhookUpdate),
+  responses: { '200': storableJson('The endpoint as it is now.', webhookBody, { paused }) },
+  codes: ['invalid_webhook', ...bodyCodes, ...webhookCodes, 'webhook_not_found'],
+});
 
 /** DELETE /v1/webhooks/{webhook_id} */
-export const deleteWebhookOperation = oneWebhook(
-  'deleteWebhook',
-  'Delete a webhook endpoint for ever',
-  'Cancels pending deliveries and frees its slot. A repeat tells the original `deleted_at`.',
-  jsonResponse(
-    'It is deleted.',
-    webhookDeleted,
-    { deleted: { id: ID, deleted: true, deleted_at: '2026-03-16T08:00:00.000Z', request_id: REQUEST } },
-    stored,
-  ),
-  bodyCodes,
-);
+export const deleteWebhookOperation = operation('deleteWebhook', {
+  summary: 'Delete a webhook endpoint for ever',
+  description: 'Cancels pending deliveries and frees its slot. A repeat tells the original `deleted_at`.',
+  requestParams: { path },
+  responses: { '200': deletedResponse('WebhookDeleted', ID) },
+  codes: [...bodyCodes, ...webhookCodes, 'webhook_not_found'],
+});
 
 /** POST /v1/webhooks/{webhook_id}/rotate-secret */
-export const rotateWebhookSecretOperation: ZodOpenApiOperationObject = {
-  ...oneWebhook(
-    'rotateWebhookSecret',
-    'Give a webhook endpoint a new secret',
-    'For 24 hours the secret before signs as well, and the secret cannot be rotated again.',
-    jsonResponse('The endpoint, with its new secret.', webhookSecret, { rotated }, stored),
-    [...bodyCodes, 'webhook_rotation_pending'],
-  ),
+export const rotateWebhookSecretOperation = operation('rotateWebhookSecret', {
+  summary: 'Give a webhook endpoint a new secret',
+  description: 'For 24 hours the secret before signs as well, and the secret cannot be rotated again.',
+  requestParams: { path },
   requestBody: emptyBody,
-};
+  responses: { '200': storableJson('The endpoint, with its new secret.', webhookSecret, { rotated }) },
+  codes: [...bodyCodes, 'webhook_rotation_pending', ...webhookCodes, 'webhook_not_found'],
+});
 
 const webhookTest = z
   .object({
@@ -315,34 +276,21 @@ const webhookTest = z
   .meta({ id: 'WebhookTest', description: 'A test that is queued.' });
 
 /** POST /v1/webhooks/{webhook_id}/test */
-export const testWebhookOperation: ZodOpenApiOperationObject = {
-  operationId: 'testWebhook',
-  tags: ['Webhooks'],
+export const testWebhookOperation = operation('testWebhook', {
   summary: 'Send a test event',
   description:
     'Queues a `webhook.test` for the endpoint. The answer says that it is accepted, not that it is delivered: the delivery says that.',
-  requestParams: { path: z.object(webhookPath) },
+  requestParams: { path },
   requestBody: emptyBody,
   responses: {
-    '202': jsonResponse(
-      'The test is queued.',
-      webhookTest,
-      {
-        one: {
-          delivery_id: '5f1c7a2e-9b1d-5c1e-8a43-0f2d6b7c9e10',
-          event_id: 'evt_test_0b9c4f1e-2d3a-4c5b-8e6f-7a8b9c0d1e2f',
-          status: 'pending',
-          request_id: '6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11',
-        },
+    '202': storableJson('The test is queued.', webhookTest, {
+      one: {
+        delivery_id: '5f1c7a2e-9b1d-5c1e-8a43-0f2d6b7c9e10',
+        event_id: 'evt_test_0b9c4f1e-2d3a-4c5b-8e6f-7a8b9c0d1e2f',
+        status: 'pending',
+        request_id: REQUEST,
       },
-      { always: ['Cache-Control'] },
-    ),
-    ...refusalResponses([
-      ...bodyCodes,
-      'webhook_not_found',
-      'webhook_disabled',
-      'webhook_queue_full',
-      ...webhookCodes,
-    ]),
+    }),
   },
-};
+  codes: [...bodyCodes, 'webhook_not_found', 'webhook_disabled', 'webhook_queue_full', ...webhookCodes],
+});

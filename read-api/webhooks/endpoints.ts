@@ -3,9 +3,10 @@ import { z } from 'zod';
 import { aheadAfter, MINUTE } from '../../domain/kernel/time.ts';
 import { subscribableSchema, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { BackendTimeout } from '../../http/errors/failures.ts';
+import { columnsOf, type Reads, readUpToDate } from '../../queries/reads.ts';
 import { type TotalsOf, WEBHOOK_ROUTE, webhookFields } from './answer.ts';
 import {
   getWebhookOperation,
@@ -29,8 +30,7 @@ const endpointRow = z.object({
 });
 type EndpointRow = z.output<typeof endpointRow>;
 
-const columns = sql.fragment`
-  webhook_id, name, url, events, tracker_id, enabled, created_at, updated_at, deleted_at, secret_rotation_until`;
+const columns = columnsOf(endpointRow);
 
 /** A partner's endpoints, paused ones included, deleted ones left out. */
 const listEndpoints = (db: DatabasePool, partnerId: string): Promise<readonly EndpointRow[]> =>
@@ -39,31 +39,18 @@ const listEndpoints = (db: DatabasePool, partnerId: string): Promise<readonly En
     where partner_id = ${partnerId} and deleted_at is null
     order by created_at, webhook_id`);
 
-interface EndpointReads {
-  readonly db: DatabasePool;
-  /** Waits until the read models have all that the store has now; false after the time limit. */
-  readonly caughtUp: () => Promise<boolean>;
-}
-
-/**
- * Finds one endpoint; a deleted one while its deliveries are shown. `now` in milliseconds.
- * @throws BackendTimeout rather than call unknown what may be there
- */
+/** Finds one endpoint; a deleted one while its deliveries are shown. `now` in milliseconds. */
 export const findEndpoint = async (
-  { db, caughtUp }: EndpointReads,
+  reads: Reads,
   partnerId: string,
   webhookId: string,
   now: number,
 ): Promise<EndpointRow | null> => {
-  const read = () =>
-    db.maybeOne(sql.type(endpointRow)`
+  const row = await readUpToDate(reads, () =>
+    reads.db.maybeOne(sql.type(endpointRow)`
       select ${columns} from read.webhook_endpoint
-      where webhook_id = ${webhookId} and partner_id = ${partnerId}`);
-  let row = await read();
-  if (row === null) {
-    if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
-    row = await read();
-  }
+      where webhook_id = ${webhookId} and partner_id = ${partnerId}`),
+  );
   const isForgotten = row?.deleted_at && now >= Date.parse(row.deleted_at) + WEBHOOK_HISTORY_MS;
   return isForgotten ? null : row;
 };
@@ -99,31 +86,20 @@ export const workerHealth = async (
   return { status, last_seen_at, due, oldest_due_at };
 };
 
-interface WebhookReadDeps extends EndpointReads {
+interface WebhookReadDeps extends Reads {
   readonly limits: WebhookLimits;
   readonly totalsOf: TotalsOf;
   readonly queueState: QueueState;
 }
 
 /** GET /v1/webhooks and GET /v1/webhooks/{webhook_id}. */
-export const webhookReadRoutes = (deps: WebhookReadDeps): PartnerRoute[] => [
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'GET',
-    path: '/v1/webhooks',
-    body: 'none',
-    operation: listWebhooksOperation,
-    handle: (request) => list(deps, request),
-  },
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'GET',
-    path: '/v1/webhooks/:webhook_id',
-    body: 'none',
-    operation: getWebhookOperation,
-    handle: (request) => get(deps, request),
-  },
-];
+export const webhookReadRoutes = (deps: WebhookReadDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, WEBHOOK_ROUTE);
+  return [
+    route('GET', '/v1/webhooks', 'none', listWebhooksOperation, list),
+    route('GET', '/v1/webhooks/:webhook_id', 'none', getWebhookOperation, get),
+  ];
+};
 
 const list = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');

@@ -1,12 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import {
-  createLogins,
-  forgetPassword,
-  replacePassword,
-  setPassword,
-} from '../../processors/partners/logins.ts';
+import { createLogins, forgetPassword, setPassword } from '../../processors/partners/logins.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
@@ -68,9 +63,9 @@ it('a password change neither undoes a reset nor ends later logins', async () =>
   const logins = createLogins({ pool, clock });
   await setPassword(pool, passwordOf(userId, 'reset'));
   await logins.begin(userId, 'reset');
-  expect(await replacePassword(pool, 'old', passwordOf(userId, 'changed'))).toBe(false);
+  expect(await setPassword(pool, passwordOf(userId, 'changed'), 'old')).toBe(false);
   expect(await logins.count(userId)).toBe(1);
-  expect(await replacePassword(pool, 'reset', passwordOf(userId, 'changed'))).toBe(true);
+  expect(await setPassword(pool, passwordOf(userId, 'changed'), 'reset')).toBe(true);
   expect(await logins.count(userId)).toBe(0);
 });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type Claim, type DueAttempts, isClaimed, startClaimLoop } from '../../processors/claims.ts';
+import { type Claim, type DueAttempts, startClaimLoop } from '../../processors/claims.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
@@ -14,15 +14,16 @@ beforeEach(() => stack.rows('truncate public.job, work.claim'));
 afterAll(() => stack.close());
 
 const LEASE_MS = 60_000;
-const jobs = (where: string): string => `
-  select j.item, 0 as cycle, j.attempts + 1 as attempt from public.job j
-  where ${where} and not ${isClaimed('j.item', '0', 'j.attempts + 1')}`;
 const DUE: DueAttempts = {
   name: 'claim_test_jobs',
-  select: `${jobs('j.due <= $1')} order by j.item limit $2 for update of j skip locked`,
-  selectAhead: `${jobs('j.due > $5')} limit 0 for update of j skip locked`,
+  table: 'public.job',
+  key: 'item',
+  cycle: '0',
+  attempt: 'w.attempts + 1',
+  dueAt: 'w.due',
+  recordedAt: 'null::timestamptz',
+  partner: 'null::uuid',
   mark: 'enrichment',
-  next: 'select min(due) from public.job',
 };
 const add = (count: number) =>
   stack.rows(`insert into public.job (item, due) select 'job ' || n, $1 from generate_series(1, $2::int) n`, [
@@ -42,7 +43,7 @@ const start = (
   const { pool, clock } = stack;
   const onFailed = (_error: unknown, { item }: Claim) => void failed.push(item);
   const loop = startClaimLoop({
-    ...{ pool, clock, due: DUE, leaseMs: LEASE_MS, slots: 4, onFailed, ...over },
+    ...{ pool, clock, due: DUE, leaseMs: LEASE_MS, slots: 4, perPartner: 4, onFailed, ...over },
     attempt: async (...args) => ((await attempt(...args)) as string | undefined) ?? null,
   });
   return { ...loop, failed };

@@ -7,7 +7,7 @@ import { utcDay } from '../../domain/kernel/time.ts';
 import { bindKeys, serviceKey } from '../../platform/crypto/keyring.ts';
 import { keyFileIn, masterKeyFrom } from '../../platform/crypto/master-key.ts';
 import { type RotationDeps, rotateMaster } from '../../processors/rotate-master.ts';
-import { createSigningSecrets } from '../../queries/webhooks/webhooks.ts';
+import { createTargets } from '../../queries/webhooks/webhooks.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { eventually } from '../support/eventually.ts';
@@ -48,10 +48,10 @@ afterEach(async () => {
 const KEYS = ['address-digest', 'cursor'];
 /** All decrypted values. */
 const opened = async (runtime: Runtime) => {
-  const secretsOf = createSigningSecrets(runtime);
+  const targets = await createTargets(runtime)(webhooks);
   const { pool, master } = runtime;
   return {
-    secrets: await Promise.all(webhooks.map(secretsOf)),
+    secrets: webhooks.map((id) => targets.get(id)?.secrets ?? []),
     keys: await Promise.all(KEYS.map((name) => serviceKey(pool, master, name))),
   };
 };

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vit
 import { buildApi } from '../../bin/api.ts';
 import { openRuntime } from '../../bin/runtime.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
-import { createSigningSecrets } from '../../queries/webhooks/webhooks.ts';
+import { createTargets } from '../../queries/webhooks/webhooks.ts';
 import { workerHealth } from '../../read-api/webhooks/endpoints.ts';
 import { type Key, type ManualClock, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import { codeOf, makeTracker } from '../support/tracking.ts';
@@ -109,7 +109,8 @@ describe('a webhook endpoint over HTTP', () => {
   });
 
   it('gets a new secret, beside which the one before signs for 24 hours', async () => {
-    const signers = createSigningSecrets(api.runtime);
+    const targetsOf = createTargets(api.runtime);
+    const signers = async (id: string) => (await targetsOf([id])).get(id)?.secrets ?? [];
     const keysOf = (...secrets: string[]) =>
       secrets.map((secret) => Buffer.from(secret.slice('whsec_'.length), 'base64'));
     const { id, signing_secret: first } = await made(key);

@@ -15,6 +15,7 @@ import type {
 } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { Inadmissible } from '../../http/server/admission.ts';
+import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
 
 /** A user with a login, as the pages show it. */
 export interface LoggedInUser {
@@ -121,6 +122,12 @@ export interface Visit {
 
 /** The trimmed text of a form's field; '' when it is missing. */
 export const textOf = (visit: Visit, name: string): string => visit.form.get(name)?.trim() ?? '';
+
+/** Lists the partner's trackers; `failed`: why they cannot be listed. */
+export const listTrackers = async ({ api }: Visit) => {
+  const listed = await api<{ readonly trackers: readonly TrackerBody[] }>('GET', '/v1/trackers');
+  return listed.ok ? { trackers: listed.body.trackers, failed: null } : { trackers: [], failed: listed };
+};
 
 /** A refusal for a page; null: the call succeeded. */
 export type Refused = ErrorAnswer | null;

@@ -68,6 +68,10 @@ export const table = (
   <tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 
+/** A table, or what is shown in place of one without rows. */
+export const tableOr = (empty: Html, ...[caption, heads, rows]: Parameters<typeof table>): Html =>
+  rows.length === 0 ? empty : table(caption, heads, rows);
+
 /** Names and values of one object. */
 export const facts = (pairs: readonly (readonly [name: string, value: Content])[]): Html =>
   html`<dl class="facts">${pairs.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
@@ -102,7 +106,7 @@ export const secretOnce = (label: string, secret: string): Html =>
     <p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
     ${copyable(label, secret)}</section>`;
 
-interface Question {
+export interface Question {
   /** The action and its consequence. */
   readonly text: Content;
   readonly action: string;
@@ -120,10 +124,16 @@ export const confirmation = (visit: Visit, { text, action, button, back, fields 
     )}<button class="danger">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
   )}</section>`;
 
+type Trackers = readonly { readonly id: string; readonly name: string }[];
+
+/** A select of one tracker, where `''` stands for all if `all` says how that is called. */
+export const trackerSelect = (trackers: Trackers, chosen: string, all?: string): Html => {
+  const options = trackers.map(({ id, name }) => [id, name] as const);
+  return select('Tracker', 'tracker_id', all === undefined ? options : [['', all], ...options], chosen);
+};
+
 /** Returns what names a tracker, by its id. By a map, because a list may have a row for each of thousands. */
-export const namesOfTrackers = (
-  trackers: readonly { readonly id: string; readonly name: string }[],
-): ((id: string) => string) => {
+export const namesOfTrackers = (trackers: Trackers): ((id: string) => string) => {
   const names = new Map(trackers.map(({ id, name }) => [id, name]));
   return (id) => names.get(id) ?? 'deleted tracker';
 };

@@ -1,7 +1,7 @@
 import type { Reply } from '../../http/contract/route.ts';
 import { htmlAnswer } from './answers.ts';
 import type { Refused, Visit } from './api.ts';
-import { alert, type Content, form, type Html, html } from './components.ts';
+import { alert, type Content, confirmation, form, type Html, html, type Question } from './components.ts';
 
 /** The message after a redirect, chosen by name, so that a link cannot put text into a page. */
 const DONE: Readonly<Record<string, string>> = {
@@ -87,6 +87,12 @@ export const show = (visit: Visit, page: Page): Reply => {
     refused?.retryAfter,
   );
 };
+
+/** A page that asks before a change. */
+export const ask = (
+  visit: Visit,
+  { title, section, refused = null, ...question }: Omit<Page, 'content'> & Question,
+): Reply => show(visit, { title, section, refused, content: confirmation(visit, question) });
 
 const link = (path: string, name: string, here: boolean): Html =>
   html`<li><a href="${path}"${here && html` aria-current="page"`}>${name}</a></li>`;

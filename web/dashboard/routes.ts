@@ -98,12 +98,12 @@ function toRoute(method: 'GET' | 'POST', path: string, handle: PublicRoute['hand
     body: method === 'GET' ? 'none' : 'form',
     bodyLimit: FORM_LIMIT,
     handle,
-    beforeSend: (request, answer) => readable(request, answer),
+    beforeSend: (_request, answer) => readable(answer),
   };
 }
 
 /** Shows a refusal of the shared rules or a failure in words for a person. */
-const readable = (_request: ApiRequest, answer: Reply): Reply => {
+const readable = (answer: Reply): Reply => {
   if (answer.code === undefined) return answer;
   const { error } = JSON.parse(String(answer.body));
   const page = showBare(

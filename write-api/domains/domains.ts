@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { ClaimRefusal, DomainCommands, TrackerName } from '../../commands/domains/manage-domains.ts';
 import type { Position } from '../../event-store/port.ts';
-import { uuidParam } from '../../http/contract/parameters.ts';
+import { MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import {
   commandContext,
   type PartnerRequest,
@@ -11,7 +12,6 @@ import {
 import { refusal } from '../../http/errors/error-catalog.ts';
 import {
   createDomainOperation,
-  DOMAIN_ROUTE,
   deleteDomainOperation,
   domainAnswer,
   domainFields,
@@ -36,26 +36,13 @@ export interface DomainRouteDeps {
 }
 
 /** POST and DELETE: all that changes a custom domain. */
-export const domainRoutes = (deps: DomainRouteDeps): PartnerRoute[] => [
-  {
-    ...DOMAIN_ROUTE,
-    budget: 'changes',
-    method: 'POST',
-    path: '/v1/trackers/:tracker_id/domains',
-    body: 'json',
-    operation: createDomainOperation,
-    handle: (request) => create(deps, request),
-  },
-  {
-    ...DOMAIN_ROUTE,
-    budget: 'changes',
-    method: 'DELETE',
-    path: '/v1/trackers/:tracker_id/domains/:domain_id',
-    body: 'none',
-    operation: deleteDomainOperation,
-    handle: (request) => remove(deps, request),
-  },
-];
+export const domainRoutes = (deps: DomainRouteDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, { bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' });
+  return [
+    route('POST', '/v1/trackers/:tracker_id/domains', 'json', createDomainOperation, create),
+    route('DELETE', '/v1/trackers/:tracker_id/domains/:domain_id', 'none', deleteDomainOperation, remove),
+  ];
+};
 
 /** A value that is not a string gets its field's own error code (contract, Requests 7). */
 const shape = z.strictObject({ hostname: z.unknown().optional() });

@@ -73,10 +73,10 @@ interface CollectingTracker {
   readonly deleted: boolean;
 }
 
-export interface CollectDeps<Tracker extends CollectingTracker> {
+export interface CollectDeps {
   readonly trackers: {
-    find(id: string): Tracker | null | Promise<Tracker | null>;
-    allows(tracker: Tracker, origin: string): boolean;
+    find(id: string): CollectingTracker | null | Promise<CollectingTracker | null>;
+    allows(tracker: CollectingTracker, origin: string): boolean;
     anyAllows(origin: string): boolean | Promise<boolean>;
   };
   readonly capture: CaptureVisit;
@@ -99,9 +99,7 @@ const BODY_LIMIT = 8_192;
 const PREFLIGHT_SECONDS = 7_200;
 
 /** POST /tracking/collect, and its preflight for JSON. */
-export const collectRoutes = <Tracker extends CollectingTracker>(
-  deps: CollectDeps<Tracker>,
-): PublicRoute[] => [
+export const collectRoutes = (deps: CollectDeps): PublicRoute[] => [
   {
     method: 'POST',
     path: PATH,
@@ -123,8 +121,8 @@ export const collectRoutes = <Tracker extends CollectingTracker>(
   },
 ];
 
-const visitorAdmission = <Tracker extends CollectingTracker>(
-  { rates, visitorAddress }: CollectDeps<Tracker>,
+const visitorAdmission = (
+  { rates, visitorAddress }: CollectDeps,
   request: ApiRequest,
 ): Reply | null | Promise<Reply | null> => {
   const verdict = rates.admitVisitor(visitorAddress(request));
@@ -136,10 +134,7 @@ const visitorAdmission = <Tracker extends CollectingTracker>(
 const overCapacity = (request: ApiRequest, verdict: Verdict): Reply | null =>
   verdict && refusal(request, 'tracking_capacity', { retryAfter: verdict.retryMs / 1_000 });
 
-const collect = async <Tracker extends CollectingTracker>(
-  deps: CollectDeps<Tracker>,
-  request: ApiRequest,
-): Promise<Reply> => {
+const collect = async (deps: CollectDeps, request: ApiRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sent = parseCapture(request.body);
   if (typeof sent === 'string') return refusal(request, sent);
@@ -161,11 +156,11 @@ const collect = async <Tracker extends CollectingTracker>(
   return { status: 204, body: null, headers: corsHeaders(origin) };
 };
 
-const refusalOf = async <Tracker extends CollectingTracker>(
-  { collectsOn }: CollectDeps<Tracker>,
+const refusalOf = async (
+  { collectsOn }: CollectDeps,
   request: ApiRequest,
   trackerId: string,
-  { deleted, disabled }: Tracker,
+  { deleted, disabled }: CollectingTracker,
   ofPage: boolean,
 ): Promise<ErrorCode | null> => {
   if (deleted) return 'tracker_deleted';
@@ -174,11 +169,11 @@ const refusalOf = async <Tracker extends CollectingTracker>(
 };
 
 /** The visit and its count at once: the answer waits for both. What finds the queue of deliveries full is not counted. */
-const write = async <Tracker extends CollectingTracker>(
-  { capture, countCapture, countryOf, visitorAddress }: CollectDeps<Tracker>,
+const write = async (
+  { capture, countCapture, countryOf, visitorAddress }: CollectDeps,
   request: ApiRequest,
   sent: CaptureBody,
-  { partner_id }: Tracker,
+  { partner_id }: CollectingTracker,
 ): Promise<Counted | 'full'> => {
   const { id, receivedAt: at } = request;
   const context: CommandContext = { correlationId: id, causationId: id, at, partnerId: partner_id };
@@ -211,8 +206,8 @@ const asUnavailable = (cause: unknown): never => {
 };
 
 /** Refusals too can be read by a page of the tracker, those of the shared rules included. */
-const refused = async <Tracker extends CollectingTracker>(
-  { trackers, onCapture }: CollectDeps<Tracker>,
+const refused = async (
+  { trackers, onCapture }: CollectDeps,
   request: ApiRequest,
   answer: Reply,
 ): Promise<Reply> => {
@@ -231,10 +226,7 @@ const refused = async <Tracker extends CollectingTracker>(
 };
 
 /** It names no tracker: any enabled one's page may go on, and is judged when it does. */
-const preflight = async <Tracker extends CollectingTracker>(
-  { trackers }: CollectDeps<Tracker>,
-  request: ApiRequest,
-): Promise<Reply> => {
+const preflight = async ({ trackers }: CollectDeps, request: ApiRequest): Promise<Reply> => {
   const origin = request.header('origin');
   if (origin === undefined || !(await trackers.anyAllows(origin))) {
     return { status: 204, body: null, headers: { vary: 'origin' } };

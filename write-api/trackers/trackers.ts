@@ -4,6 +4,7 @@ import type { Result } from '../../domain/kernel/decider.ts';
 import type { TrackerRefusal } from '../../domain/trackers/trackers.ts';
 import type { Position } from '../../event-store/port.ts';
 import { isStrings, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import {
   commandContext,
   type PartnerRequest,
@@ -36,42 +37,19 @@ const shape = z.strictObject({
 });
 
 /** POST, DELETE …: all that changes a tracker. */
-export const trackerRoutes = (deps: TrackerRouteDeps): PartnerRoute[] => [
-  {
-    ...common,
-    method: 'POST',
-    path: '/v1/trackers',
-    body: 'json',
-    operation: createTrackerOperation,
-    handle: (request) => create(deps, request),
-  },
-  {
-    ...common,
-    method: 'DELETE',
-    path: '/v1/trackers/:tracker_id',
-    body: 'none',
-    operation: disableTrackerOperation,
-    handle: (request) => changeStatus(deps, request, 'Disable'),
-  },
-  {
-    ...common,
-    method: 'POST',
-    path: '/v1/trackers/:tracker_id/enable',
-    body: 'optional',
-    operation: enableTrackerOperation,
-    handle: (request) => changeStatus(deps, request, 'Enable'),
-  },
-  {
-    ...common,
-    method: 'POST',
-    path: '/v1/trackers/:tracker_id/delete',
-    body: 'optional',
-    operation: deleteTrackerOperation,
-    handle: (request) => remove(deps, request),
-  },
-];
-
-const common = { access: 'partner', bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' } as const;
+export const trackerRoutes = (deps: TrackerRouteDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, { bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' });
+  return [
+    route('POST', '/v1/trackers', 'json', createTrackerOperation, create),
+    route('DELETE', '/v1/trackers/:tracker_id', 'none', disableTrackerOperation, (deps, request) =>
+      changeStatus(deps, request, 'Disable'),
+    ),
+    route('POST', '/v1/trackers/:tracker_id/enable', 'optional', enableTrackerOperation, (deps, request) =>
+      changeStatus(deps, request, 'Enable'),
+    ),
+    route('POST', '/v1/trackers/:tracker_id/delete', 'optional', deleteTrackerOperation, remove),
+  ];
+};
 
 const create = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_query');

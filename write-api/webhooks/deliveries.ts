@@ -5,6 +5,7 @@ import type { Result } from '../../domain/kernel/decider.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { Position } from '../../event-store/port.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import {
   commandContext,
   type PartnerRequest,
@@ -23,14 +24,10 @@ export interface WebhookTestDeps {
 }
 
 /** POST /v1/webhooks/{webhook_id}/test */
-export const webhookTestRoute = (deps: WebhookTestDeps): PartnerRoute => ({
-  ...WEBHOOK_ROUTE,
-  method: 'POST',
-  path: '/v1/webhooks/:webhook_id/test',
-  body: 'optional',
-  operation: testWebhookOperation,
-  handle: (request) => test(deps, request),
-});
+export const webhookTestRoute = (deps: WebhookTestDeps): PartnerRoute => {
+  const route = partnerRoutes(deps, WEBHOOK_ROUTE);
+  return route('POST', '/v1/webhooks/:webhook_id/test', 'optional', testWebhookOperation, test);
+};
 
 const test = async ({ sendTest, projected }: WebhookTestDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
@@ -65,14 +62,10 @@ export interface RetryRouteDeps {
 }
 
 /** POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry */
-export const retryDeliveryRoute = (deps: RetryRouteDeps): PartnerRoute => ({
-  ...WEBHOOK_ROUTE,
-  method: 'POST',
-  path: '/v1/webhooks/:webhook_id/deliveries/:delivery_id/retry',
-  body: 'optional',
-  operation: retryDeliveryOperation,
-  handle: (request) => retry(deps, request),
-});
+export const retryDeliveryRoute = (deps: RetryRouteDeps): PartnerRoute => {
+  const path = '/v1/webhooks/:webhook_id/deliveries/:delivery_id/retry';
+  return partnerRoutes(deps, WEBHOOK_ROUTE)('POST', path, 'optional', retryDeliveryOperation, retry);
+};
 
 const retry = async (deps: RetryRouteDeps, request: PartnerRequest): Promise<Reply> => {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');

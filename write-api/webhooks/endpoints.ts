@@ -8,6 +8,7 @@ import type { Result } from '../../domain/kernel/decider.ts';
 import type { EndpointRefusal } from '../../domain/webhooks/endpoints.ts';
 import type { Position } from '../../event-store/port.ts';
 import { asUuid, isStrings, uuidParam } from '../../http/contract/parameters.ts';
+import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import {
   commandContext,
   type PartnerRequest,
@@ -35,40 +36,15 @@ export interface WebhookRouteDeps {
 }
 
 /** POST, PATCH, DELETE: all that changes an endpoint. */
-export const webhookRoutes = (deps: WebhookRouteDeps): PartnerRoute[] => [
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'POST',
-    path: '/v1/webhooks',
-    body: 'json',
-    operation: createWebhookOperation,
-    handle: (request) => create(deps, request),
-  },
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'PATCH',
-    path: '/v1/webhooks/:webhook_id',
-    body: 'json',
-    operation: updateWebhookOperation,
-    handle: (request) => update(deps, request),
-  },
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'DELETE',
-    path: '/v1/webhooks/:webhook_id',
-    body: 'none',
-    operation: deleteWebhookOperation,
-    handle: (request) => remove(deps, request),
-  },
-  {
-    ...WEBHOOK_ROUTE,
-    method: 'POST',
-    path: '/v1/webhooks/:webhook_id/rotate-secret',
-    body: 'optional',
-    operation: rotateWebhookSecretOperation,
-    handle: (request) => rotate(deps, request),
-  },
-];
+export const webhookRoutes = (deps: WebhookRouteDeps): PartnerRoute[] => {
+  const route = partnerRoutes(deps, WEBHOOK_ROUTE);
+  return [
+    route('POST', '/v1/webhooks', 'json', createWebhookOperation, create),
+    route('PATCH', '/v1/webhooks/:webhook_id', 'json', updateWebhookOperation, update),
+    route('DELETE', '/v1/webhooks/:webhook_id', 'none', deleteWebhookOperation, remove),
+    route('POST', '/v1/webhooks/:webhook_id/rotate-secret', 'optional', rotateWebhookSecretOperation, rotate),
+  ];
+};
 
 /** What is not of its type is wrong in the field's own way (contract, Requests 7). */
 const newShape = z.strictObject({

@@ -9,7 +9,7 @@ import { createDirectoryProvider } from './directory.ts';
 import { type Guard, guardProvider } from './guarded-provider.ts';
 import { createApiProvider, createHttpProvider, needsToken } from './http.ts';
 import { readPreset } from './mapping.ts';
-import { NotAsked, type Provider, UNKNOWN } from './provider.ts';
+import { askProvider, type Provider } from './provider.ts';
 
 /** A few well-known public ranges, so that the first lookup of a new installation finds a company. */
 const SAMPLE = fileURLToPath(new URL('./data/directory.sample.jsonl', import.meta.url));
@@ -131,42 +131,19 @@ export const tryChain = async (
   const answers: ProviderAnswer[] = [];
   let isEnded = false;
   for (const provider of chain) {
-    const { tried, answer } = await tryOne(provider, ip, signal);
-    providers.push({ ...tried, counts: !isEnded && tried.record !== null });
+    let raw: unknown = null;
+    const onRaw = (value: unknown): void => {
+      raw = value;
+    };
+    const { answer, outcome, ms } = await askProvider(provider, ip, signal, { onRaw });
+    const record = 'record' in answer ? answer.record : null;
+    const reason = 'failure' in answer ? answer.failure : 'heldBack' in answer ? answer.heldBack : null;
+    const duration_ms = Math.round(ms * 10) / 10;
+    const counts = !isEnded && record !== null;
+    providers.push({ provider: provider.name, outcome, reason, counts, duration_ms, raw, record });
     if (!isEnded) answers.push(answer);
-    isEnded ||= tried.outcome === 'company';
+    isEnded ||= outcome === 'company';
   }
   const combined = combineAnswers(ip, answers, null, at);
   return { ip, providers, result: combined.outcome === 'result' ? combined.result : null };
-};
-
-const tryOne = async (
-  { name: provider, lookup }: Provider,
-  ip: string,
-  signal: AbortSignal,
-): Promise<{ tried: Omit<TriedProvider, 'counts'>; answer: ProviderAnswer }> => {
-  let raw: unknown = null;
-  const started = performance.now();
-  const duration = (): number => Math.round((performance.now() - started) * 10) / 10;
-  try {
-    const found = await lookup(ip, signal, {
-      onRaw: (value) => {
-        raw = value;
-      },
-    });
-    const record = found ?? UNKNOWN;
-    const outcome = found?.match_type ?? 'unknown';
-    return {
-      tried: { provider, outcome, reason: null, duration_ms: duration(), raw, record },
-      answer: { provider, record },
-    };
-  } catch (error) {
-    const reason = (error as Error).message;
-    const isHeldBack = error instanceof NotAsked;
-    const outcome = isHeldBack ? 'not_asked' : 'failed';
-    return {
-      tried: { provider, outcome, reason, duration_ms: duration(), raw, record: null },
-      answer: isHeldBack ? { provider, heldBack: reason } : { provider, failure: reason },
-    };
-  }
 };

@@ -21,20 +21,10 @@ interface JsonApiOptions {
   readonly unknownStatus: number | null;
 }
 
-interface JsonApi {
-  /**
-   * Returns the JSON of a 200; undefined if the address is unknown.
-   * @param again awaited before the retry, which a vendor may bill; where it throws there is none
-   * @throws Error whose message never contains the URL or a header
-   */
-  get(ip: string, stopping: AbortSignal, again?: () => Promise<void>): Promise<unknown>;
-  close(): Promise<void>;
-}
-
 const MAX_RESPONSE_BYTES = 262_144;
 
 /** Creates a client of a vendor's HTTP API. Any status other than 200 and `unknownStatus`, redirects included, fails. */
-const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions): JsonApi => {
+const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions) => {
   const agent = new Agent({
     allowH2: false,
     connect: { timeout: timeoutMs },
@@ -68,8 +58,13 @@ const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOption
   };
 
   return {
+    /**
+     * Returns the JSON of a 200; undefined if the address is unknown.
+     * @param again awaited before the retry, which a vendor may bill; where it throws there is none
+     * @throws Error whose message never contains the URL or a header
+     */
     // This retry covers a kept-alive connection that the server has closed; other failures wait for the next attempt.
-    get: (ip, stopping, again) => {
+    get: (ip: string, stopping: AbortSignal, again?: () => Promise<void>): Promise<unknown> => {
       const signal = AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]);
       let lost: unknown;
       const attempt = async (number: number): Promise<unknown> => {
@@ -118,29 +113,30 @@ interface HttpProviderOptions {
  * Creates a provider that queries an HTTP API: 200 with a record, 404 for an unknown address. Any other status, or an
  * invalid record, is a failure whose message never contains the URL or the token.
  */
-export const createHttpProvider = ({
-  url,
-  token,
-  timeoutMs,
-  mapping,
-}: HttpProviderOptions): Provider & { close(): Promise<void> } => {
+export const createHttpProvider = ({ url, token, timeoutMs, mapping }: HttpProviderOptions) => {
   const api = createJsonApi({
     url,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
     timeoutMs,
     unknownStatus: 404,
   });
-  return {
-    name: 'http',
-    lookup: async (ip, signal, { onRaw, again } = {}) => {
-      const answer = await api.get(ip, signal, again);
-      onRaw?.(answer ?? null);
-      if (answer === undefined) return null;
-      return parseProviderRecord(mapping ? applyMapping(mapping, answer) : answer);
-    },
-    close: api.close,
-  };
+  return apiProvider('http', api, (answer) => (mapping ? applyMapping(mapping, answer) : answer));
 };
+
+/** `recordIn`: returns the record in an answer about an address, not validated. */
+const apiProvider = (
+  name: string,
+  api: ReturnType<typeof createJsonApi>,
+  recordIn: (answer: unknown, ip: string) => unknown,
+): Provider & { close(): Promise<void> } => ({
+  name,
+  lookup: async (ip, signal, { onRaw, again } = {}) => {
+    const answer = await api.get(ip, signal, again);
+    onRaw?.(answer ?? null);
+    return answer === undefined ? null : parseProviderRecord(recordIn(answer, ip));
+  },
+  close: api.close,
+});
 
 export interface ApiProviderOptions {
   readonly name: string;
@@ -162,7 +158,7 @@ export const createApiProvider = ({
   url = request.url,
   token = '',
   timeoutMs,
-}: ApiProviderOptions): Provider & { close(): Promise<void> } => {
+}: ApiProviderOptions) => {
   const api = createJsonApi({
     url: url.replaceAll('{token}', encodeURIComponent(token)),
     headers: Object.fromEntries(
@@ -171,19 +167,12 @@ export const createApiProvider = ({
     timeoutMs,
     unknownStatus: request.unknown_status ?? null,
   });
-  return {
-    name,
-    lookup: async (ip, signal, { onRaw, again } = {}) => {
-      const answer = await api.get(ip, signal, again);
-      onRaw?.(answer ?? null);
-      if (answer === undefined) return null;
-      if (request.answers_for !== undefined && !isSameAddress(ip, valueAt(answer, request.answers_for))) {
-        throw new Error('wrong answer: it does not name the address that was asked for');
-      }
-      return parseProviderRecord(applyVendorMapping(mapping, answer));
-    },
-    close: api.close,
-  };
+  return apiProvider(name, api, (answer, ip) => {
+    if (request.answers_for !== undefined && !isSameAddress(ip, valueAt(answer, request.answers_for))) {
+      throw new Error('wrong answer: it does not name the address that was asked for');
+    }
+    return applyVendorMapping(mapping, answer);
+  });
 };
 
 /** Vendors spell IPv6 addresses in several ways. */

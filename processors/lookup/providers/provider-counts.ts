@@ -5,16 +5,6 @@ import type { Clock } from '../../../platform/clock/clock.ts';
 import { SYNCHRONOUS_COMMIT } from '../../../platform/postgres/transactions.ts';
 import type { ProviderOutcome } from '../../../platform/telemetry/metrics.ts';
 
-export interface ProviderCounts {
-  /** Counts a question to a provider. `ms`: duration of the call. */
-  asked(provider: string, outcome: ProviderOutcome, ms: number): void;
-  /** Counts a result whose company is the provider's. */
-  taken(provider: string): void;
-  /** Saves at once what was counted since the last save. */
-  flush(): Promise<void>;
-  close(): Promise<void>;
-}
-
 type Counted = Record<ProviderOutcome | 'taken' | 'duration_ms', number>;
 
 const FLUSH_MS = 5_000;
@@ -41,7 +31,7 @@ export const createProviderCounts = ({
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly log: Logger;
-}): ProviderCounts => {
+}) => {
   let waiting = new Map<string, Counted & { provider: string; day: string }>();
   const entry = (provider: string): Counted => {
     const day = utcDay(clock.now());
@@ -65,21 +55,26 @@ export const createProviderCounts = ({
   };
   const timer = setInterval(flush, FLUSH_MS).unref();
   return {
-    asked: (provider, outcome, ms) => {
+    /** Counts a question to a provider. `ms`: duration of the call. */
+    asked: (provider: string, outcome: ProviderOutcome, ms: number): void => {
       const counted = entry(provider);
       counted[outcome] += 1;
       if (outcome !== 'not_asked') counted.duration_ms += Math.round(ms);
     },
-    taken: (provider) => {
+    /** Counts a result whose company is the provider's. */
+    taken: (provider: string): void => {
       entry(provider).taken += 1;
     },
+    /** Saves at once what was counted since the last save. */
     flush,
-    close: async () => {
+    close: async (): Promise<void> => {
       clearInterval(timer);
       await flush();
     },
   };
 };
+
+export type ProviderCounts = ReturnType<typeof createProviderCounts>;
 
 const COLUMNS = Object.keys(NONE);
 

@@ -48,10 +48,40 @@ interface ChainOptions {
   readonly notes?: ChainNotes;
 }
 
+/** What came of asking one provider. */
+interface Asked {
+  readonly answer: ProviderAnswer;
+  readonly outcome: ProviderOutcome;
+  /** Duration of the call, milliseconds. */
+  readonly ms: number;
+}
+
+/** Asks one provider. A failure is an answer too, which never means that there is no company. */
+export const askProvider = async (
+  { name: provider, lookup }: Provider,
+  ip: string,
+  signal: AbortSignal,
+  options?: LookupOptions,
+): Promise<Asked> => {
+  const started = performance.now();
+  const asked = (outcome: ProviderOutcome, answer: ProviderAnswer): Asked => {
+    const ms = performance.now() - started;
+    return { outcome, answer, ms };
+  };
+  try {
+    const found = await lookup(ip, signal, options);
+    return asked(found?.match_type ?? 'unknown', { provider, record: found ?? UNKNOWN });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return error instanceof NotAsked
+      ? asked('not_asked', { provider, heldBack: reason })
+      : asked('failed', { provider, failure: reason });
+  }
+};
+
 /**
- * Asks the providers in order until one answers `company` (contract, Providers 1). A failure is an
- * answer too, which never means that there is no company. No provider is asked about an address that is not public.
- * `answered`: providers that are known to know nothing.
+ * Asks the providers in order until one answers `company` (contract, Providers 1). No provider is asked about an address that is
+ * not public. `answered`: providers that are known to know nothing.
  */
 export const askChain = async (
   chain: readonly Provider[],
@@ -62,25 +92,15 @@ export const askChain = async (
   // An address may have been public in the release that accepted it.
   if (parsePublicAddress(ip) === null) return chain.map(({ name }) => ({ provider: name, record: UNKNOWN }));
   const answers: ProviderAnswer[] = [];
-  for (const { name: provider, lookup } of chain) {
-    if (answered.includes(provider)) {
-      answers.push({ provider, record: UNKNOWN });
+  for (const provider of chain) {
+    if (answered.includes(provider.name)) {
+      answers.push({ provider: provider.name, record: UNKNOWN });
       continue;
     }
-    const started = performance.now();
-    const note = (outcome: ProviderOutcome): void =>
-      notes?.asked(provider, outcome, performance.now() - started);
-    try {
-      const found = await lookup(ip, signal);
-      note(found?.match_type ?? 'unknown');
-      answers.push({ provider, record: found ?? UNKNOWN });
-      if (found?.match_type === 'company') break;
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      const isHeldBack = error instanceof NotAsked;
-      note(isHeldBack ? 'not_asked' : 'failed');
-      answers.push(isHeldBack ? { provider, heldBack: reason } : { provider, failure: reason });
-    }
+    const { answer, outcome, ms } = await askProvider(provider, ip, signal);
+    notes?.asked(provider.name, outcome, ms);
+    answers.push(answer);
+    if (outcome === 'company') break;
   }
   return answers;
 };

@@ -7,7 +7,7 @@ import type { Clock } from '../../../platform/clock/clock.ts';
 import { inSpan } from '../../../platform/telemetry/spans.ts';
 import { causesIn } from '../../causes.ts';
 import type { DeliveryClaim } from './claims.ts';
-import type { SendResult } from './sender.ts';
+import type { SendRequest, SendResult, signatureHeaders } from './sender.ts';
 
 /** URL and signing secrets of an endpoint, the newest secret first. */
 export interface Target {
@@ -24,19 +24,9 @@ export interface AttemptDeps {
    * made again until the body is there or expires. Concurrent calls may share a query.
    */
   readonly bodyOf: (eventId: string) => Promise<Buffer | 'unreadable' | null>;
-  readonly sign: (
-    secrets: readonly Buffer[],
-    eventId: string,
-    at: number,
-    body: Buffer,
-  ) => Record<string, string>;
+  readonly sign: typeof signatureHeaders;
   /** Sends the request. Never throws, and ends within the time limit of an attempt. */
-  readonly send: (request: {
-    readonly url: string;
-    readonly headers: Record<string, string>;
-    readonly body: Buffer;
-    readonly partner_id: string;
-  }) => Promise<SendResult>;
+  readonly send: (request: SendRequest) => Promise<SendResult>;
   readonly retryBaseMs: number;
   /** Returns a number from 0 to 1. */
   readonly random: () => number;

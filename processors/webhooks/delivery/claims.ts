@@ -54,6 +54,11 @@ export interface ClaimRules {
   readonly probeEveryMs: number;
 }
 
+/** The rows `c` of the claims that `#keys` names. */
+const OWN = `
+  unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
+  where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`;
+
 /** Manages the claims of one worker through the functions of `claims.sql`. `now` in milliseconds. */
 export class DeliveryClaims {
   readonly #pool: pg.Pool;
@@ -115,9 +120,7 @@ export class DeliveryClaims {
   async release(claims: readonly DeliveryClaim[]): Promise<void> {
     await this.#change({
       name: 'release_claims',
-      text: `delete from work.delivery_claim c
-               using unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
-               where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
+      text: `delete from work.delivery_claim c using ${OWN}`,
       values: this.#keys(claims),
     });
   }
@@ -125,9 +128,7 @@ export class DeliveryClaims {
   async renew(claims: readonly DeliveryClaim[], now: number): Promise<void> {
     await this.#change({
       name: 'renew_deliveries',
-      text: `update work.delivery_claim c set lease_until = $5
-               from unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
-               where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`,
+      text: `update work.delivery_claim c set lease_until = $5 from ${OWN}`,
       values: [...this.#keys(claims), new Date(now + this.#rules.leaseMs)],
     });
   }

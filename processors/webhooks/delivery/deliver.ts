@@ -1,11 +1,11 @@
-import type pg from 'pg';
 import type { Logger } from 'pino';
 import { v7 as uuid } from 'uuid';
 import type { DeliveryError } from '../../../domain/webhooks/events.ts';
 import { probeEveryMs } from '../../../domain/webhooks/schedule.ts';
-import type { EventStore, Position } from '../../../event-store/port.ts';
+import type { Position } from '../../../event-store/port.ts';
 import { createWakeup, endsWithin, pause } from '../../../platform/clock/waiting.ts';
 import { Counts } from '../../../platform/limits/coalesce.ts';
+import type { ProcessorDeps } from '../../deps.ts';
 import { expireDelivery } from '../expire-deliveries.ts';
 import { type AttemptDeps, inAttemptSpan, makeAttempt, type Target } from './attempt.ts';
 import {
@@ -16,7 +16,7 @@ import {
   type Taken,
   type Wanted,
 } from './claims.ts';
-import { type DueEndpoints, findDueEndpoints, type Watched } from './due-endpoints.ts';
+import { findDueEndpoints, type Watched } from './due-endpoints.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
 
 /** Ceilings of concurrent attempts in this process. */
@@ -119,9 +119,7 @@ export class EndpointScheduler {
   }
 }
 
-export interface DeliverOptions extends AttemptDeps {
-  readonly store: EventStore;
-  readonly pool: pg.Pool;
+export interface DeliverOptions extends AttemptDeps, ProcessorDeps {
   readonly log: Logger;
   /** Read models that must have applied the log up to the delivery's position before it is claimed. */
   readonly projections: readonly string[];
@@ -134,14 +132,6 @@ export interface DeliverOptions extends AttemptDeps {
   readonly endpointsPerPartner: number;
   readonly onOutcome: (error: DeliveryError | null, state: 'pending' | 'delivered' | 'failed') => void;
   readonly onWatched: (watched: Watched) => void;
-}
-
-/** The running deliverer of this process. */
-interface RunningDeliverer {
-  /** Schedules the endpoints that the read model's notification names. */
-  onNotification(notification: string): void;
-  /** Waits for running attempts, up to a time limit. */
-  stop(): Promise<void>;
 }
 
 /** Per process. */
@@ -165,11 +155,9 @@ const WRITE_END_MS = 1_500;
  * and `EndpointScheduler` says which is claimed next. An attempt counts against the concurrency until it ends; its claim
  * stays until its outcome is in the read model.
  */
-export function startDeliveries(options: DeliverOptions): RunningDeliverer {
-  return new DeliveryWorker(options);
-}
+export const startDeliveries = (options: DeliverOptions) => new DeliveryWorker(options);
 
-class DeliveryWorker implements RunningDeliverer {
+class DeliveryWorker {
   readonly #options: DeliverOptions;
   readonly #stopping = new AbortController();
   readonly #wakeup = createWakeup();
@@ -177,7 +165,7 @@ class DeliveryWorker implements RunningDeliverer {
   readonly #claims: DeliveryClaims;
   readonly #held: HeldClaims;
   readonly #outcomes: OutcomeWriter;
-  readonly #dueEndpoints: DueEndpoints;
+  readonly #dueEndpoints: ReturnType<typeof findDueEndpoints>;
   readonly #running = new Set<Promise<void>>();
   #ended: EndedAttempt[] = [];
   /** Set when the worker no longer waits for its attempts. */
@@ -210,10 +198,12 @@ class DeliveryWorker implements RunningDeliverer {
     this.#loop = this.#pollUntilStopped();
   }
 
+  /** Schedules the endpoints that the read model's notification names. */
   onNotification(notification: string): void {
     this.#dueEndpoints.onNotification(notification);
   }
 
+  /** Waits for running attempts, up to a time limit. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop;

@@ -25,12 +25,6 @@ export interface DueEndpointsOptions {
   readonly onWatched: (watched: Watched) => void;
 }
 
-export interface DueEndpoints {
-  /** Schedules the endpoints that a notification of the read model names; any other notification polls. */
-  onNotification(notification: string): void;
-  stop(): Promise<void>;
-}
-
 /** Catches lost notifications, expired leases and deliveries that wait for another projection. */
 const POLL_MS = 2_000;
 
@@ -38,13 +32,7 @@ const POLL_MS = 2_000;
 const notificationSchema = z.array(z.tuple([z.guid(), z.guid(), z.union([z.literal(''), z.iso.datetime()])]));
 
 /** Schedules endpoints with due deliveries, by notifications of the read model and by polling. */
-export function findDueEndpoints({
-  pool,
-  clock,
-  log,
-  schedule,
-  onWatched,
-}: DueEndpointsOptions): DueEndpoints {
+export function findDueEndpoints({ pool, clock, log, schedule, onWatched }: DueEndpointsOptions) {
   const stopping = new AbortController();
   const wakeup = createWakeup();
   const loop = pollUntilStopped();
@@ -73,13 +61,14 @@ export function findDueEndpoints({
   }
 
   return {
-    onNotification: (notification) => {
+    /** Schedules the endpoints that a notification of the read model names; any other notification polls. */
+    onNotification: (notification: string): void => {
       const due = endpointsIn(notification);
-      if (due === null) return wakeup.wake();
-      for (const [webhookId, partnerId, from] of due)
+      if (due === null) wakeup.wake();
+      for (const [webhookId, partnerId, from] of due ?? [])
         schedule(webhookId, partnerId, from === '' ? clock.now() : Date.parse(from));
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       stopping.abort();
       await loop;
     },

@@ -7,6 +7,7 @@ import {
   parseDestination,
 } from '../../../domain/webhooks/destination.ts';
 import type { DeliveryError } from '../../../domain/webhooks/events.ts';
+import { MAX_RETRY_AFTER_MS } from '../../../domain/webhooks/schedule.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
 import { coalesceNextOf } from '../../../platform/limits/coalesce.ts';
 import { type Resolver, resolveAllowedAddresses } from './addresses.ts';
@@ -112,7 +113,7 @@ export function postAndReadStatus(
   });
 }
 
-interface SendRequest {
+export interface SendRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
@@ -222,9 +223,6 @@ function outcomeOf({ status, retryAfter }: ReceiverResponse, now: number): SendR
 function errorOf(error: unknown): DeliveryError {
   return error instanceof AttemptFailure ? error.kind : 'connect';
 }
-
-/** Maximum Retry-After that is honoured. */
-const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 /**
  * Parses a Retry-After header (RFC 9110, 10.2.3): seconds, or a date as IMF-fixdate, the only form that senders may use.

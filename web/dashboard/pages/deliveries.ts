@@ -14,7 +14,7 @@ import {
   html,
   nothingYet,
   select,
-  table,
+  tableOr,
   time,
 } from '../components.ts';
 import { show } from '../layout.ts';
@@ -79,26 +79,23 @@ const history = async (
     <form class="filter" method="get" action="${at}">
       ${select('State', 'status', [['', 'All'], ...STATES.map((state) => [state, state] as const)], status)}
       <button class="quiet">Show</button></form>
-    ${
-      deliveries.length === 0
-        ? nothingYet(
-            'No deliveries here',
-            html`They appear as events happen. <a href="/dashboard/webhooks/${params.webhook_id}">Send a test</a> to see one.`,
-          )
-        : table(
-            'Deliveries, the newest first',
-            ['Queued', 'Event', 'State', 'Attempts', 'Last attempt', 'Reply', 'Next attempt'],
-            deliveries.map((delivery) => [
-              html`<a href="${at}/${delivery.id}">${time(delivery.created_at)}</a>`,
-              delivery.type,
-              stateOf(delivery),
-              count(delivery.attempts),
-              time(delivery.last_attempt_at),
-              answerOf(delivery),
-              time(delivery.next_attempt_at, '–'),
-            ]),
-          )
-    }
+    ${tableOr(
+      nothingYet(
+        'No deliveries here',
+        html`They appear as events happen. <a href="/dashboard/webhooks/${params.webhook_id}">Send a test</a> to see one.`,
+      ),
+      'Deliveries, the newest first',
+      ['Queued', 'Event', 'State', 'Attempts', 'Last attempt', 'Reply', 'Next attempt'],
+      deliveries.map((delivery) => [
+        html`<a href="${at}/${delivery.id}">${time(delivery.created_at)}</a>`,
+        delivery.type,
+        stateOf(delivery),
+        count(delivery.attempts),
+        time(delivery.last_attempt_at),
+        answerOf(delivery),
+        time(delivery.next_attempt_at, '–'),
+      ]),
+    )}
     ${next_cursor !== '' && html`<p><a class="button quiet" href="${at}?${new URLSearchParams({ status, cursor: next_cursor }).toString()}">Older deliveries</a></p>`}
     ${endpoint.ok && endpoint.body.deliveries.failed > 0 && endpoint.body.deleted_at === null && retryForm(visit, endpoint.body)}
     <p><a href="/dashboard/webhooks/${params.webhook_id}">The endpoint</a></p>`,

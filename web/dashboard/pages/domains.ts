@@ -1,11 +1,9 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { DomainBody } from '../../../read-api/domains/schemas.ts';
-import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type Refused, textOf, type Visit } from '../api.ts';
+import { listTrackers, type Refused, textOf, type Visit } from '../api.ts';
 import {
   badge,
-  confirmation,
   copyable,
   facts,
   field,
@@ -13,11 +11,11 @@ import {
   html,
   namesOfTrackers,
   nothingYet,
-  select,
-  table,
+  tableOr,
   time,
+  trackerSelect,
 } from '../components.ts';
-import { show } from '../layout.ts';
+import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 
 export interface DomainDeps {
@@ -45,48 +43,39 @@ export const domainPages = (deps: DomainDeps): PageRoute[] => [
 ];
 
 const list = async (deps: DomainDeps, visit: Visit, refused: Refused = null): Promise<Reply> => {
-  const [listed, domains] = await Promise.all([
-    visit.api<{ trackers: readonly TrackerBody[] }>('GET', '/v1/trackers'),
+  const [{ trackers, failed }, domains] = await Promise.all([
+    listTrackers(visit),
     deps.list(visit.user.partner_id),
   ]);
-  const trackers = listed.ok ? listed.body.trackers : [];
   const name = namesOfTrackers(trackers);
   const chosen = textOf(visit, 'tracker_id') || (visit.query.get('tracker_id') ?? '');
   const shown = chosen === '' ? domains : domains.filter(({ tracker_id }) => tracker_id === chosen);
   return show(visit, {
     title: 'Domains',
     section: 'Domains',
-    refused: refused ?? (listed.ok ? null : listed),
-    content: html`${
-      shown.length === 0
-        ? nothingYet(
-            'No domains yet',
-            'A host name of your customer’s own, under which the pixel is a part of the website. Add the first one below.',
-          )
-        : table(
-            'Domains',
-            ['Host name', 'State', 'Tracker', 'What is wrong', 'Added'],
-            shown.map((domain) => [
-              html`<a href="${PATH}/${domain.tracker_id}/${domain.domain_id}">${domain.hostname}</a>`,
-              stateOf(domain),
-              name(domain.tracker_id),
-              trouble(domain.last_error),
-              time(domain.created_at),
-            ]),
-          )
-    }
+    refused: refused ?? failed,
+    content: html`${tableOr(
+      nothingYet(
+        'No domains yet',
+        'A host name of your customer’s own, under which the pixel is a part of the website. Add the first one below.',
+      ),
+      'Domains',
+      ['Host name', 'State', 'Tracker', 'What is wrong', 'Added'],
+      shown.map((domain) => [
+        html`<a href="${PATH}/${domain.tracker_id}/${domain.domain_id}">${domain.hostname}</a>`,
+        stateOf(domain),
+        name(domain.tracker_id),
+        trouble(domain.last_error),
+        time(domain.created_at),
+      ]),
+    )}
     ${
       trackers.length === 0
         ? html`<p>A domain belongs to a tracker: <a href="/dashboard/trackers">create one first</a>.</p>`
         : html`<section><h2>Add a domain</h2>${form(
             visit,
             PATH,
-            html`${select(
-              'Tracker',
-              'tracker_id',
-              trackers.map(({ id, name }) => [id, name] as const),
-              chosen,
-            )}
+            html`${trackerSelect(trackers, chosen)}
             ${field('Host name', 'hostname', { value: textOf(visit, 'hostname'), required: true, maxlength: 253, hint: html`<code>visits.example.com</code>, for example. The next page says where it must point.` })}
             <button>Add the domain</button>`,
           )}</section>`
@@ -168,15 +157,13 @@ const one = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
 const askDelete = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
   const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
   if (!found.ok) return list(deps, visit, found);
-  return show(visit, {
+  return ask(visit, {
     title: `Give up ${found.body.hostname}?`,
     section: 'Domains',
-    content: confirmation(visit, {
-      text: html`<p>Snippets with this name stop working. Change them to the tracker's own snippet first.</p>`,
-      action: `${pathOf(found.body)}/delete`,
-      button: 'Give the domain up',
-      back: pathOf(found.body),
-    }),
+    text: html`<p>Snippets with this name stop working. Change them to the tracker's own snippet first.</p>`,
+    action: `${pathOf(found.body)}/delete`,
+    button: 'Give the domain up',
+    back: pathOf(found.body),
   });
 };
 

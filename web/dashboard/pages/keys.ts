@@ -4,7 +4,6 @@ import { type ErrorAnswer, type Refused, textOf, type Visit } from '../api.ts';
 import {
   badge,
   checkbox,
-  confirmation,
   count,
   counted,
   field,
@@ -12,10 +11,10 @@ import {
   html,
   nothingYet,
   secretOnce,
-  table,
+  tableOr,
   time,
 } from '../components.ts';
-import { show } from '../layout.ts';
+import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 
 interface KeyLimitValues {
@@ -26,14 +25,10 @@ interface KeyLimitValues {
   readonly expires_at: string | null;
 }
 
-interface KeyCeilings {
-  readonly requests_per_second: number;
-  /** null: no ceiling. */
-  readonly new_enrichments_per_day: number | null;
-  readonly pending_enrichments: number;
+/** `new_enrichments_per_day` null: no ceiling. */
+interface KeyCeilings extends Omit<KeyLimitValues, 'expires_at'> {
   /** Keys that are neither revoked nor expired. */
   readonly keys: number;
-  readonly company_signals: boolean;
 }
 
 /** The usual limits of a new key, as far as the ceilings allow. */
@@ -130,22 +125,19 @@ const list = async (
     title: 'Keys',
     section: 'Keys',
     refused,
-    content: html`${
-      keys.length === 0
-        ? nothingYet('No keys yet', 'Your servers call the API with a key. Create the first one below.')
-        : table(
-            'API keys',
-            ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Created'],
-            keys.map((key) => [
-              html`<a href="${PATH}/${key.key_id}">${key.name}</a>`,
-              stateOf(key, visit),
-              count(key.requests_per_second),
-              key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
-              time(key.used_at),
-              time(key.created_at),
-            ]),
-          )
-    }
+    content: html`${tableOr(
+      nothingYet('No keys yet', 'Your servers call the API with a key. Create the first one below.'),
+      'API keys',
+      ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Created'],
+      keys.map((key) => [
+        html`<a href="${PATH}/${key.key_id}">${key.name}</a>`,
+        stateOf(key, visit),
+        count(key.requests_per_second),
+        key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
+        time(key.used_at),
+        time(key.created_at),
+      ]),
+    )}
     <section><h2>Create a key</h2>
     <p>A partner can have ${counted(ceilings.keys, 'active key')}.</p>${form(
       visit,
@@ -215,16 +207,14 @@ const update = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
 const askRevoke = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
-  return show(visit, {
+  return ask(visit, {
     title: `Revoke the key “${key.name}”?`,
     section: 'Keys',
-    content: confirmation(visit, {
-      text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
+    text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
         ${time(key.used_at)}.</p>`,
-      action: `${PATH}/${key.key_id}/revoke`,
-      button: 'Revoke the key',
-      back: PATH,
-    }),
+    action: `${PATH}/${key.key_id}/revoke`,
+    button: 'Revoke the key',
+    back: PATH,
   });
 };
 

@@ -3,8 +3,8 @@ import type { Reply } from '../../../http/contract/route.ts';
 import type { RevealBody } from '../../../read-api/reveals/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type Refused, textOf, type Visit } from '../api.ts';
-import { badge, type Content, confirmation, facts, html, time } from '../components.ts';
-import { show } from '../layout.ts';
+import { badge, type Content, facts, html, time } from '../components.ts';
+import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import type { RevealOfSession } from './sessions.ts';
 
@@ -17,22 +17,23 @@ export interface RevealDeps {
 
 /** Reveals of a company, and their results. */
 export const revealPages = (deps: RevealDeps): PageRoute[] => [
-  { method: 'GET', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => ask(deps, visit) },
+  {
+    method: 'GET',
+    path: '/dashboard/sessions/:session_id/reveal',
+    handle: (visit) => askReveal(deps, visit),
+  },
   { method: 'POST', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => reveal(deps, visit) },
   { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
 ];
 
-const ask = async ({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = null): Promise<Reply> => {
+const askReveal = async (
+  { revealsOf }: RevealDeps,
+  visit: Visit,
+  refused: Refused = null,
+): Promise<Reply> => {
   const session_id = visit.request.params.session_id ?? '';
   const known = await visit.api('GET', '/v1/sessions/:session_id', { params: { session_id } });
-  if (!known.ok) {
-    return show(visit, {
-      title: 'No such session',
-      section: 'Sessions',
-      refused: refused ?? known,
-      content: html`<p><a href="/dashboard/sessions">All sessions</a></p>`,
-    });
-  }
+  if (!known.ok) return missing(visit, 'No such session', refused ?? known);
   const earlier = await revealsOf(visit.user.partner_id, [session_id]);
   return question(
     visit,
@@ -44,21 +45,27 @@ const ask = async ({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = n
   );
 };
 
+const missing = (visit: Visit, title: string, refused: Refused): Reply =>
+  show(visit, {
+    title,
+    section: 'Sessions',
+    refused,
+    content: html`<p><a href="/dashboard/sessions">All sessions</a></p>`,
+  });
+
 /** The page contains the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
 const question = (visit: Visit, idempotencyKey: string, warning: Content, refused: Refused): Reply => {
   const at = `/dashboard/sessions/${encodeURIComponent(visit.request.params.session_id ?? '')}`;
-  return show(visit, {
+  return ask(visit, {
     title: 'Reveal the company?',
     section: 'Sessions',
     refused,
-    content: confirmation(visit, {
-      text: html`<p>This costs <strong>one unit</strong> if anything is found about the visitor's company or network, and
+    text: html`<p>This costs <strong>one unit</strong> if anything is found about the visitor's company or network, and
         nothing if not.</p>${warning}`,
-      action: `${at}/reveal`,
-      button: 'Reveal, for one unit',
-      back: at,
-      fields: { idempotency_key: idempotencyKey },
-    }),
+    action: `${at}/reveal`,
+    button: 'Reveal, for one unit',
+    back: at,
+    fields: { idempotency_key: idempotencyKey },
   });
 };
 
@@ -70,7 +77,7 @@ const reveal = async (deps: RevealDeps, visit: Visit): Promise<Reply> => {
     idempotencyKey,
   });
   if (revealed.ok) return redirectAfterPost(`/dashboard/reveals/${revealed.body.reveal_id}`);
-  if (revealed.status !== 429 && revealed.status !== 503) return ask(deps, visit, revealed);
+  if (revealed.status !== 429 && revealed.status !== 503) return askReveal(deps, visit, revealed);
   // The reveal may have been recorded. This page reads nothing, because the read may fail as well.
   const again = html`<p><strong>Send it again from this page:</strong> however often, it is one reveal and at most one
     unit.</p>`;
@@ -80,14 +87,7 @@ const reveal = async (deps: RevealDeps, visit: Visit): Promise<Reply> => {
 const receipt = async (visit: Visit): Promise<Reply> => {
   const reveal_id = visit.request.params.reveal_id ?? '';
   const found = await visit.api<RevealBody>('GET', '/v1/reveals/:reveal_id', { params: { reveal_id } });
-  if (!found.ok) {
-    return show(visit, {
-      title: 'No receipt',
-      section: 'Sessions',
-      refused: found,
-      content: html`<p><a href="/dashboard/sessions">All sessions</a></p>`,
-    });
-  }
+  if (!found.ok) return missing(visit, 'No receipt', found);
   const { body } = found;
   return show(visit, {
     title: 'Receipt',

@@ -1,7 +1,6 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
-import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
-import type { Refused, Visit } from '../api.ts';
+import { listTrackers, type Refused, type Visit } from '../api.ts';
 import {
   badge,
   type Content,
@@ -9,9 +8,10 @@ import {
   html,
   namesOfTrackers,
   nothingYet,
-  select,
   table,
+  tableOr,
   time,
+  trackerSelect,
 } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
@@ -51,11 +51,10 @@ const feed = async (deps: SessionDeps, visit: Visit, refused: Refused = null): P
   const asked = visit.query.get('tracker_id') ?? '';
   const trackerId = UUID.test(asked) ? asked : null;
   const before = visit.query.get('before');
-  const [listed, page] = await Promise.all([
-    visit.api<{ trackers: readonly TrackerBody[] }>('GET', '/v1/trackers'),
+  const [{ trackers, failed }, page] = await Promise.all([
+    listTrackers(visit),
     deps.recent(visit, trackerId, before),
   ]);
-  const trackers = listed.ok ? listed.body.trackers : [];
   const { sessions, older } = page ?? { sessions: [], older: null };
   const reveals = await deps.revealsOf(
     visit.user.partner_id,
@@ -66,34 +65,33 @@ const feed = async (deps: SessionDeps, visit: Visit, refused: Refused = null): P
     title: 'Sessions',
     section: 'Sessions',
     showsCountry: true,
-    refused: refused ?? (listed.ok ? null : listed),
+    refused: refused ?? failed,
     content: html`<form class="filter" method="get" action="${PATH}">
-      ${select('Tracker', 'tracker_id', [['', 'All trackers'], ...trackers.map(({ id, name }) => [id, name] as const)], trackerId ?? '')}
+      ${trackerSelect(trackers, trackerId ?? '', 'All trackers')}
       <button class="quiet">Show</button></form>
-    ${
-      sessions.length === 0
-        ? nothingYet(
-            before === null ? 'No sessions yet' : 'No older sessions',
-            before === null
-              ? html`Sessions appear as soon as a page with the snippet of a <a href="/dashboard/trackers">tracker</a> is visited.`
-              : html`<a href="${PATH}">Back to the newest</a>`,
-          )
-        : table(
-            'Sessions, the newest first',
-            ['First seen', 'Last seen', 'Tracker', 'Country', 'Labels', 'Company'],
-            sessions.map((session) => [
-              html`<a href="${PATH}/${session.session_id}">${time(session.first_seen_at)}</a>`,
-              time(session.last_seen_at),
-              name(session.tracker_id),
-              session.visitor_country ?? 'unknown',
-              labelsOf(session),
-              companyOf(reveals.filter(({ session_id }) => session_id === session.session_id)),
-            ]),
-          )
-    }
+    ${tableOr(
+      before === null
+        ? noSessions
+        : nothingYet('No older sessions', html`<a href="${PATH}">Back to the newest</a>`),
+      'Sessions, the newest first',
+      ['First seen', 'Last seen', 'Tracker', 'Country', 'Labels', 'Company'],
+      sessions.map((session) => [
+        html`<a href="${PATH}/${session.session_id}">${time(session.first_seen_at)}</a>`,
+        time(session.last_seen_at),
+        name(session.tracker_id),
+        session.visitor_country ?? 'unknown',
+        labelsOf(session),
+        companyOf(reveals.filter(({ session_id }) => session_id === session.session_id)),
+      ]),
+    )}
     ${older !== null && html`<p><a class="button quiet" href="${PATH}?${new URLSearchParams({ tracker_id: trackerId ?? '', before: older }).toString()}">Older sessions</a></p>`}`,
   });
 };
+
+const noSessions = nothingYet(
+  'No sessions yet',
+  html`Sessions appear as soon as a page with the snippet of a <a href="/dashboard/trackers">tracker</a> is visited.`,
+);
 
 const labelsOf = ({ custom = {} }: SessionBody): Content =>
   Object.entries(custom)

@@ -1,11 +1,10 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, type Refused, textOf, type Visit } from '../api.ts';
+import { type ErrorAnswer, listTrackers, type Refused, textOf, type Visit } from '../api.ts';
 import { barChart, daysBack } from '../charts.ts';
 import {
   badge,
-  confirmation,
   copyable,
   count,
   counted,
@@ -14,10 +13,10 @@ import {
   form,
   html,
   nothingYet,
-  table,
+  tableOr,
   time,
 } from '../components.ts';
-import { show } from '../layout.ts';
+import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 
 const PATH = '/dashboard/trackers';
@@ -28,35 +27,27 @@ export const trackerListPages: readonly PageRoute[] = [
   { method: 'POST', path: PATH, handle: (visit) => create(visit) },
 ];
 
-interface TrackerList {
-  readonly trackers: readonly TrackerBody[];
-}
-
 const list = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
-  const listed = await visit.api<TrackerList>('GET', '/v1/trackers');
-  const trackers = listed.ok ? listed.body.trackers : [];
+  const { trackers, failed } = await listTrackers(visit);
   return show(visit, {
     title: 'Trackers',
     section: 'Trackers',
-    refused: refused ?? (listed.ok ? null : listed),
-    content: html`${
-      trackers.length === 0
-        ? nothingYet(
-            'No trackers yet',
-            'A tracker is the pixel of one website. Create the first one below, then put its snippet on the pages.',
-          )
-        : table(
-            'Trackers',
-            ['Name', 'State', 'Websites', 'Your reference', 'Created'],
-            trackers.map((tracker) => [
-              html`<a href="${PATH}/${tracker.id}">${tracker.name}</a>`,
-              stateOf(tracker),
-              tracker.origins.join(', '),
-              tracker.customer_reference,
-              time(tracker.created_at),
-            ]),
-          )
-    }
+    refused: refused ?? failed,
+    content: html`${tableOr(
+      nothingYet(
+        'No trackers yet',
+        'A tracker is the pixel of one website. Create the first one below, then put its snippet on the pages.',
+      ),
+      'Trackers',
+      ['Name', 'State', 'Websites', 'Your reference', 'Created'],
+      trackers.map((tracker) => [
+        html`<a href="${PATH}/${tracker.id}">${tracker.name}</a>`,
+        stateOf(tracker),
+        tracker.origins.join(', '),
+        tracker.customer_reference,
+        time(tracker.created_at),
+      ]),
+    )}
     <section><h2>Create a tracker</h2>${form(
       visit,
       PATH,
@@ -117,10 +108,9 @@ const MISSING: ErrorAnswer = {
 
 /** The tracker, or the reason why it cannot be shown. */
 const find = async (visit: Visit): Promise<TrackerBody | ErrorAnswer> => {
-  const listed = await visit.api<TrackerList>('GET', '/v1/trackers');
-  if (!listed.ok) return listed;
+  const { trackers, failed } = await listTrackers(visit);
   const { tracker_id } = paramsOf(visit);
-  return listed.body.trackers.find(({ id }) => id === tracker_id) ?? MISSING;
+  return failed ?? trackers.find(({ id }) => id === tracker_id) ?? MISSING;
 };
 
 const DAYS = 30;
@@ -219,15 +209,13 @@ const change = async (
 const askDelete = async (visit: Visit): Promise<Reply> => {
   const tracker = await find(visit);
   if ('ok' in tracker) return list(visit, tracker);
-  return show(visit, {
+  return ask(visit, {
     title: `Delete “${tracker.name}”?`,
     section: 'Trackers',
-    content: confirmation(visit, {
-      text: html`<p>Its pixel collects nothing more, and it cannot be brought back. Sessions, receipts and usage stay
+    text: html`<p>Its pixel collects nothing more, and it cannot be brought back. Sessions, receipts and usage stay
         readable until they expire.</p>`,
-      action: `${PATH}/${tracker.id}/delete`,
-      button: 'Delete the tracker',
-      back: `${PATH}/${tracker.id}`,
-    }),
+    action: `${PATH}/${tracker.id}/delete`,
+    button: 'Delete the tracker',
+    back: `${PATH}/${tracker.id}`,
   });
 };

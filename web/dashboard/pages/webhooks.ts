@@ -1,16 +1,14 @@
 import type { Reply } from '../../../http/contract/route.ts';
-import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import type {
   DeliveryTotals,
   WebhookBody,
   WebhookWorker,
 } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ApiAnswer, type Refused, textOf, type Visit } from '../api.ts';
+import { listTrackers, type Refused, textOf, type Visit } from '../api.ts';
 import {
   badge,
   checkbox,
-  confirmation,
   count,
   counted,
   facts,
@@ -19,11 +17,11 @@ import {
   html,
   nothingYet,
   secretOnce,
-  select,
-  table,
+  tableOr,
   time,
+  trackerSelect,
 } from '../components.ts';
-import { show } from '../layout.ts';
+import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 
 const PATH = '/dashboard/webhooks';
@@ -45,45 +43,41 @@ interface WebhookList {
 type WithSecret = WebhookBody & { readonly signing_secret: string };
 
 const list = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
-  const [listed, trackers] = await Promise.all([
+  const [listed, { trackers }] = await Promise.all([
     visit.api<WebhookList>('GET', '/v1/webhooks'),
-    visit.api<{ trackers: readonly TrackerBody[] }>('GET', '/v1/trackers'),
+    listTrackers(visit),
   ]);
   const webhooks = listed.ok ? listed.body.webhooks : [];
-  const choices = trackers.ok ? trackers.body.trackers.map(({ id, name }) => [id, name] as const) : [];
   const chosen = refused === null ? EVENTS.map(([event]) => event as string) : visit.form.getAll('events');
   return show(visit, {
     title: 'Webhooks',
     section: 'Webhooks',
     refused: refused ?? (listed.ok ? null : listed),
     content: html`${listed.ok && listed.body.worker.status !== 'running' && slow(listed.body.worker)}
-    ${
-      webhooks.length === 0
-        ? nothingYet(
-            'No endpoints yet',
-            'An endpoint is a URL of yours that is told of sessions and reveals as they happen. Create the first one below.',
-          )
-        : table(
-            'Endpoints',
-            ['Name', 'State', 'URL', 'Events', 'Pending', 'Delivered', 'Failed'],
-            webhooks.map((webhook) => [
-              html`<a href="${PATH}/${webhook.id}">${webhook.name}</a>`,
-              stateOf(webhook),
-              html`<code>${webhook.url}</code>`,
-              webhook.events.join(', '),
-              count(webhook.deliveries.pending),
-              count(webhook.deliveries.delivered),
-              count(webhook.deliveries.failed),
-            ]),
-          )
-    }
+    ${tableOr(
+      nothingYet(
+        'No endpoints yet',
+        'An endpoint is a URL of yours that is told of sessions and reveals as they happen. Create the first one below.',
+      ),
+      'Endpoints',
+      ['Name', 'State', 'URL', 'Events', 'Pending', 'Delivered', 'Failed'],
+      webhooks.map((webhook) => [
+        html`<a href="${PATH}/${webhook.id}">${webhook.name}</a>`,
+        stateOf(webhook),
+        html`<code>${webhook.url}</code>`,
+        webhook.events.join(', '),
+        count(webhook.deliveries.pending),
+        count(webhook.deliveries.delivered),
+        count(webhook.deliveries.failed),
+      ]),
+    )}
     <section><h2>Create an endpoint</h2>${form(
       visit,
       PATH,
       html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100 })}
       ${field('URL', 'url', { type: 'url', value: textOf(visit, 'url'), required: true, maxlength: 2048, hint: 'https on port 443. It cannot be changed later.' })}
       <fieldset><legend>Events</legend>${EVENTS.map(([event, text]) => checkbox(text, 'events', event, chosen.includes(event)))}</fieldset>
-      ${select('Tracker', 'tracker_id', [['', 'All trackers'], ...choices], textOf(visit, 'tracker_id'))}
+      ${trackerSelect(trackers, textOf(visit, 'tracker_id'), 'All trackers')}
       <button>Create the endpoint</button>`,
     )}</section>`,
   });
@@ -124,7 +118,7 @@ const WEBHOOK = '/v1/webhooks/:webhook_id';
 
 export const webhookPages: readonly PageRoute[] = [
   { method: 'GET', path: `${PATH}/:webhook_id`, handle: (visit) => one(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id`, handle: (visit) => update(visit) },
+  { method: 'POST', path: `${PATH}/:webhook_id`, handle: (visit) => change(visit) },
   { method: 'POST', path: `${PATH}/:webhook_id/pause`, handle: (visit) => enable(visit, false) },
   { method: 'POST', path: `${PATH}/:webhook_id/enable`, handle: (visit) => enable(visit, true) },
   { method: 'POST', path: `${PATH}/:webhook_id/test`, handle: (visit) => test(visit) },
@@ -136,8 +130,7 @@ export const webhookPages: readonly PageRoute[] = [
 
 const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
 const pathOf = (visit: Visit): string => `${PATH}/${encodeURIComponent(paramsOf(visit).webhook_id)}`;
-const find = (visit: Visit): Promise<ApiAnswer<WebhookBody>> =>
-  visit.api('GET', WEBHOOK, { params: paramsOf(visit) });
+const find = (visit: Visit) => visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
 
 const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
   const found = await find(visit);
@@ -197,16 +190,17 @@ const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
     <a class="button danger" href="${at}/rotate">Rotate the secret…</a>
     <a class="button danger" href="${at}/delete">Delete the endpoint…</a></p></section>`;
 
-const update = async (visit: Visit): Promise<Reply> => {
-  const body = { name: textOf(visit, 'name'), events: visit.form.getAll('events') };
+const update = async (visit: Visit, body: object, done: string): Promise<Reply> => {
   const changed = await visit.api('PATCH', WEBHOOK, { params: paramsOf(visit), body });
-  return changed.ok ? redirectAfterPost(pathOf(visit), 'webhook-changed') : one(visit, changed);
+  return changed.ok ? redirectAfterPost(pathOf(visit), done) : one(visit, changed);
 };
 
-const enable = async (visit: Visit, enabled: boolean): Promise<Reply> => {
-  const changed = await visit.api('PATCH', WEBHOOK, { params: paramsOf(visit), body: { enabled } });
-  if (!changed.ok) return one(visit, changed);
-  return redirectAfterPost(pathOf(visit), enabled ? 'webhook-enabled' : 'webhook-paused');
+const enable = (visit: Visit, enabled: boolean): Promise<Reply> =>
+  update(visit, { enabled }, enabled ? 'webhook-enabled' : 'webhook-paused');
+
+const change = (visit: Visit): Promise<Reply> => {
+  const body = { name: textOf(visit, 'name'), events: visit.form.getAll('events') };
+  return update(visit, body, 'webhook-changed');
 };
 
 const test = async (visit: Visit): Promise<Reply> => {
@@ -217,16 +211,14 @@ const test = async (visit: Visit): Promise<Reply> => {
 const askRotate = async (visit: Visit): Promise<Reply> => {
   const found = await find(visit);
   if (!found.ok) return list(visit, found);
-  return show(visit, {
+  return ask(visit, {
     title: `Rotate the secret of “${found.body.name}”?`,
     section: 'Webhooks',
-    content: confirmation(visit, {
-      text: html`<p>A new secret signs from now on. For 24 hours the one until now signs as well, so that your servers can
+    text: html`<p>A new secret signs from now on. For 24 hours the one until now signs as well, so that your servers can
         change over.</p>`,
-      action: `${pathOf(visit)}/rotate`,
-      button: 'Rotate the secret',
-      back: pathOf(visit),
-    }),
+    action: `${pathOf(visit)}/rotate`,
+    button: 'Rotate the secret',
+    back: pathOf(visit),
   });
 };
 
@@ -240,16 +232,14 @@ const rotate = async (visit: Visit): Promise<Reply> => {
 const askDelete = async (visit: Visit): Promise<Reply> => {
   const found = await find(visit);
   if (!found.ok) return list(visit, found);
-  return show(visit, {
+  return ask(visit, {
     title: `Delete “${found.body.name}”?`,
     section: 'Webhooks',
-    content: confirmation(visit, {
-      text: html`<p>What is pending (${count(found.body.deliveries.pending)}) is cancelled, and nothing more is sent. It
+    text: html`<p>What is pending (${count(found.body.deliveries.pending)}) is cancelled, and nothing more is sent. It
         cannot be brought back; its history stays for 90 days.</p>`,
-      action: `${pathOf(visit)}/delete`,
-      button: 'Delete the endpoint',
-      back: pathOf(visit),
-    }),
+    action: `${pathOf(visit)}/delete`,
+    button: 'Delete the endpoint',
+    back: pathOf(visit),
   });
 };
 

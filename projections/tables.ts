@@ -1,0 +1,24 @@
+/** Pieces of SQL that several read models use. */
+import type pg from 'pg';
+import { forgetInBatches } from '../platform/postgres/transactions.ts';
+
+/** Names each of these columns (separated by commas) with the table or alias before it. */
+export const columnsOf = (alias: string, columns: string): string =>
+  columns.replaceAll(/\w+/g, `${alias}.$&`);
+
+/** The rows as one parameter, for `json_populate_recordset`. */
+export const toJson = (rows: Iterable<unknown>): string => JSON.stringify([...rows]);
+
+/**
+ * Deletes the rows whose column is before a UTC day (`YYYY-MM-DD`) or a position, the oldest first, in batches that block
+ * no other query for long.
+ */
+export const forgetBefore = (
+  db: pg.Pool,
+  [table, column]: readonly [table: string, column: string],
+  before: string,
+  type: 'date' | 'bigint' = 'date',
+): Promise<void> => {
+  const old = `select ctid from read.${table} where ${column} < $1::${type} order by ${column} limit $2`;
+  return forgetInBatches(db, `delete from read.${table} where ctid = any (array(${old}))`, before);
+};
