@@ -176,7 +176,13 @@ const SETTINGS = [
   'log_line_prefix=%m [%p] ',
 ];
 const DURABLE = ['fsync=on', 'synchronous_commit=on', 'full_page_writes=on'];
-const FOR_TESTS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=400', 'autovacuum=off'];
+const FOR_TESTS = [
+  'fsync=off',
+  'synchronous_commit=off',
+  'full_page_writes=off',
+  'max_connections=400',
+  'autovacuum=off',
+];
 
 /**
  * Starts PostgreSQL on a data folder, or adopts one that is already running there: it survives a `kill -9` of this program.
