@@ -15,6 +15,11 @@ def error(code: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": "..."}, "request_id": "id-1"}
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of a client that has gone."""
+
+
 class Service:
     """Answers with (status, headers, body): by a script, its last entry for ever, or by a function of the request.
 
@@ -53,7 +58,7 @@ class Service:
             def log_message(self, *args: Any) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = _Server(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
