@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Callable, Iterable, Iterator, Mapping, Sequence, TextIO
@@ -68,25 +69,20 @@ class _Reading:
         )
 
 
-@dataclass
-class _Counts:
-    company: int = 0
-    isp: int = 0
-    unclassified: int = 0
-    invalid: int = 0
-    failed: int = 0
+class _Counts(Counter[str]):
+    """Results by kind: a match type of the service, also one that is not shown yet, ``invalid`` or ``failed``."""
 
     def add(self, looked: LookedUp) -> None:
-        name: str = "invalid" if _is_invalid(looked) else "failed"
+        kind: str = "invalid" if _is_invalid(looked) else "failed"
         if looked.result is not None:
-            name = looked.result["match_type"]
-        setattr(self, name, getattr(self, name) + 1)
+            kind = looked.result["match_type"]
+        self[kind] += 1
 
     def __str__(self) -> str:
-        again = " (the same command tries them again)" if self.failed > 0 else ""
+        again = " (the same command tries them again)" if self["failed"] > 0 else ""
         return (
-            f"{self.company} companies, {self.isp} networks of providers, {self.unclassified} unclassified, "
-            f"{self.invalid} that no lookup takes, {self.failed} failed{again}"
+            f"{self['company']} companies, {self['isp']} networks of providers, {self['unclassified']} unclassified, "
+            f"{self['invalid']} that no lookup takes, {self['failed']} failed{again}"
         )
 
 
