@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import ssl
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
+from functools import cache
 from http.client import HTTPException
 from typing import Any, Callable, Mapping
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
 from .errors import DoorplateError
 
@@ -30,7 +32,10 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-_opener = build_opener(_NoRedirects)
+@cache
+def _opener() -> OpenerDirector:
+    # One context for all requests: to make one reads the system's certificates, which takes longer than a request.
+    return build_opener(_NoRedirects, HTTPSHandler(context=ssl.create_default_context()))
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class Transport:
 def _open(request: Request, timeout: float) -> Any:
     """Return the response, whatever its status."""
     try:
-        return _opener.open(request, timeout=timeout)
+        return _opener().open(request, timeout=timeout)
     except HTTPError as error:
         return error
 
