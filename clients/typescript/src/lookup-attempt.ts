@@ -32,7 +32,11 @@ export const createLookupAttempt = (
     allowance ??= caller
       .call('readUsage', {}, limits)
       .then(({ body }) => body.limits.new_enrichments_per_day)
-      .catch(() => null);
+      .catch(() => {
+        // Asked again at the next refusal.
+        allowance = null;
+        return null;
+      });
     return (await allowance) === 0;
   };
   return async (task) => {

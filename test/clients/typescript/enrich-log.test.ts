@@ -128,7 +128,7 @@ describe('a log', () => {
     const at = Date.parse('2026-11-27T16:18:16Z');
     const same = [
       ...['x [27/Nov/2026:17:18:16 +0100] y', '2026-11-27 16:18:16', '2026-11-27T17:18:16+01:00', at / 1_000],
-      at,
+      ...[at, at * 1e3, at * 1e6, String(at / 1_000)],
     ];
     expect(same.map(timeIn)).toEqual(same.map(() => at));
     expect(['yesterday', '', null, '2026-13-45'].map(timeIn)).toEqual([null, null, null, null]);
@@ -167,8 +167,9 @@ const found = (ip: string): Response =>
     ...{ company: { name: `of ${ip}` }, network: { is_isp: false }, stale: false, enriched_at: null },
   });
 
+let said = '';
 const run = async (options: Partial<EnrichOptions> & Pick<EnrichOptions, 'client' | 'logs' | 'out'>) => {
-  let said = '';
+  said = '';
   const terminal = {
     write: (text: string) => {
       said += text;
@@ -222,7 +223,9 @@ describe('enrich', () => {
     ['the path', () => answer(404, '<html>')],
   ])('ends at a refusal of %s and writes no line for it', async (_what, reply) => {
     const out = join(folder, `refused-${files}.csv`);
-    await expect(run({ client: service(reply).client, logs: [file('9.1.1.1\n')], out })).rejects.toThrow();
+    const refusing = { client: service(reply).client, logs: [file('9.1.1.1\n')], out };
+    await expect(run(refusing)).rejects.toThrow();
+    expect(said).toMatch(/0 failed\n$/);
     expect(rowsOf(`${out}.part`)).toEqual([]);
     await run({ client: service(found).client, logs: [file('9.1.1.1\n')], out });
     expect(rowsOf(out)).toHaveLength(1);
@@ -243,6 +246,11 @@ describe('enrich', () => {
     await run({ client: later, logs: [log], out });
     expect(asked).toEqual(['9.1.1.2']);
     expect(rowsOf(out)).toHaveLength(3);
+  });
+
+  it('follows no file that is not there', async () => {
+    const missing = { logs: [join(folder, 'none.log')], out: join(folder, 'none.csv'), follow: true };
+    await expect(run({ client: service(found).client, ...missing })).rejects.toThrow('there is no such file');
   });
 
   it('ends with what was tried where no line has an address', async () => {

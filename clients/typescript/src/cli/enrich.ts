@@ -163,6 +163,7 @@ const lookUpAll = async (
   const counts = { company: 0, isp: 0, unclassified: 0, invalid: 0, failed: 0 };
   const many = client.lookupMany(addresses, { concurrency, signal, skip: file.finished });
   const line = showProgress(() => many.progress, terminal);
+  let ending = '; ';
   try {
     for await (const looked of many) {
       const { error, result, ip } = looked;
@@ -175,6 +176,7 @@ const lookUpAll = async (
   } catch (error) {
     if (!(error instanceof DoorplateError && error.kind === 'aborted')) {
       await file.close();
+      ending = '\n';
       throw error;
     }
     return false;
@@ -183,7 +185,7 @@ const lookUpAll = async (
     const { company, isp, unclassified, invalid, failed } = counts;
     terminal.write(
       `${company} companies, ${isp} networks of providers, ${unclassified} unclassified, ${invalid} that no lookup takes, ${failed} failed` +
-        `${failed > 0 ? ' (the same command tries them again)' : ''}; `,
+        `${failed > 0 ? ' (the same command tries them again)' : ''}${ending}`,
     );
   }
 };

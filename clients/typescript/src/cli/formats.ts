@@ -81,11 +81,15 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 const BRACKETED_TIME =
   /\[?(\d{2})\/([A-Z][a-z]{2})\/(\d{4}):(\d{2}:\d{2}:\d{2})(?:\.\d+)?(?: ([+-]\d{2})(\d{2}))?\]?/;
 
-/** Returns the time in a text of the usual forms, or seconds or milliseconds since 1970. A time without a zone is UTC. */
+/** Above each of these a number since 1970 is in milliseconds, microseconds and nanoseconds. */
+const UNITS = [1e11, 1e14, 1e17];
+
+/** Returns the time in a text of the usual forms, or since 1970 in any unit. A time without a zone is UTC. */
 export const timeIn = (value: unknown): number | null => {
-  if (typeof value === 'number' || (typeof value === 'string' && /^\d{9,13}(\.\d+)?$/.test(value))) {
+  if (typeof value === 'number' || (typeof value === 'string' && /^\d{9,19}(\.\d+)?$/.test(value))) {
     const number = Number(value);
-    return Number.isFinite(number) && number > 0 ? Math.round(number < 1e11 ? number * 1_000 : number) : null;
+    const ms = number * 1_000 ** (1 - UNITS.filter((limit) => number >= limit).length);
+    return ms > 0 && ms < 1e14 ? Math.round(ms) : null;
   }
   if (typeof value !== 'string') return null;
   const log = BRACKETED_TIME.exec(value);

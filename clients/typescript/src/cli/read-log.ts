@@ -149,12 +149,18 @@ const peeked = async (bytes: AsyncIterable<Buffer>, count: number): Promise<Peek
 /** The lines of a growing file. Where another file takes its place, or it becomes shorter, that is read from its start. */
 async function* followed(path: string, signal: AbortSignal): AsyncGenerator<string> {
   const buffer = Buffer.alloc(65_536);
+  let isOpened = false;
   while (!signal.aborted) {
-    const file = await open(path).catch(() => null);
+    const file = await open(path).catch((error: unknown) => {
+      if (!isOpened) throw new Error(`${path} cannot be read: ${reasonOf(error)}`);
+      return null;
+    });
     if (file === null) {
+      // It is being rotated.
       await rest(signal);
       continue;
     }
+    isOpened = true;
     try {
       const { ino } = await file.stat();
       const decoder = new TextDecoder();
