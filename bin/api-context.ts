@@ -41,7 +41,7 @@ export const openApiContext = async (
   publicUrl: string,
   metrics: Metrics | undefined,
 ): Promise<ApiContext> => {
-  const { config, clock, pool, store } = runtime;
+  const { config, clock, pool, store, log } = runtime;
   const reads = readModels(runtime);
   const calls = createTrackerCallCounter(store, clock);
   const domainNames = createDomainDirectory(pool);
@@ -59,7 +59,7 @@ export const openApiContext = async (
     domainNames,
     served: createServedHosts(createOwnHost(publicUrl, config.PUBLIC_HOSTS), domainNames.trackerOf),
     clues: openClues(runtime, metrics),
-    countries: await createCountries(config.COUNTRY_MMDB),
+    countries: await createCountries(config.COUNTRY_MMDB, log),
   };
 };
 

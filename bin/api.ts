@@ -98,7 +98,14 @@ export const buildApi = async (
     close: async () => {
       await app.close();
       // What requests need ends after them.
-      for (const part of [context.counter, context.calls, context.clues, keyUses, dashboard])
+      for (const part of [
+        context.counter,
+        context.calls,
+        context.clues,
+        context.countries,
+        keyUses,
+        dashboard,
+      ])
         await part.close();
     },
   };

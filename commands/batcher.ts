@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { accept, type Result } from '../domain/kernel/decider.ts';
 import {
   AppendTooLarge,
+  appendBytes,
   type EventStore,
   MAX_APPEND_BYTES,
   type NewEvent,
@@ -96,8 +97,8 @@ const decideBatch = <State, Command, Event extends DomainEvent, R extends string
 };
 
 /** Measures bytes as the stores do. */
-const bytesOf = ({ data, metadata }: NewEvent): number =>
-  Buffer.byteLength(JSON.stringify(data)) + Buffer.byteLength(JSON.stringify(metadata));
+const bytesOf = ({ type, data, metadata }: NewEvent): number =>
+  appendBytes({ type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) });
 
 export interface Batcher<State, Command, R extends string> {
   /**

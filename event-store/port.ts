@@ -172,8 +172,19 @@ export class StoreUnavailable extends Error {}
 /** The append was sent but not answered: it may have happened. Never report it as a failure. */
 export class OutcomeUnknown extends Error {}
 
-/** Limit of one append: data and metadata as JSON, in bytes. */
+/** Limit of one append: the `appendBytes` of its events. */
 export const MAX_APPEND_BYTES = 1_048_576;
+
+/**
+ * Returns what an event counts towards `MAX_APPEND_BYTES`: data and metadata as JSON, and its type in UTF-16, as
+ * EventStoreDB counts since 24.10 (23.10 counts the data alone).
+ */
+export const appendBytes = ({
+  type,
+  data,
+  metadata,
+}: Pick<Serialised, 'type' | 'data' | 'metadata'>): number =>
+  Buffer.byteLength(data) + Buffer.byteLength(metadata) + 2 * type.length;
 
 /** Returns whether an event is past its `expires_at` and so counts as deleted, even if the store still has it. */
 export const isHidden = ({ metadata }: RecordedEvent, now: number): boolean =>
@@ -236,7 +247,7 @@ export const serialiseAppend = (stream: string, events: readonly NewEvent[]): Se
     if (!UUID.test(id)) throw new TypeError(`not an event id: '${id}'`);
     if (type === '' || type.startsWith('$')) throw new TypeError(`not an event type: '${type}'`);
     const row = { id, type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) };
-    bytes += Buffer.byteLength(row.data) + Buffer.byteLength(row.metadata);
+    bytes += appendBytes(row);
     return row;
   });
   if (bytes > MAX_APPEND_BYTES) throw new AppendTooLarge(`${bytes} bytes in one append to ${stream}`);

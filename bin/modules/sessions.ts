@@ -46,7 +46,7 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
       capture: createCaptureVisit(store, dayKeys, reserveForSession(queue)),
       collectsOn: served.collectsOn,
       visitorAddress: createVisitorAddress(config.TRUSTED_PROXIES),
-      countryOf: countries,
+      countryOf: countries.countryOf,
       rates: createCaptureRates(config, limiter, (ip) => digest(networkOf(ip))),
       countCapture: calls.capture,
       onCapture: (outcome) => metrics?.captures.inc({ outcome }),

@@ -1,17 +1,35 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { loadConfig } from '../../platform/config/config.ts';
 import { type Countries, createCountries } from '../../platform/country.ts';
+import { createLogger } from '../../platform/telemetry/log.ts';
+import { eventually } from '../support/eventually.ts';
+import { makeMmdb } from '../support/mmdb.ts';
 
 let folder: string;
-let countryOf: Countries;
+let packaged: Countries;
+const log = createLogger({ level: 'silent', destination: 'stderr' });
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'doorplate-countries-'));
-  countryOf = await createCountries(undefined);
+  packaged = await createCountries(undefined, log);
 });
-afterAll(() => rm(folder, { recursive: true }));
+afterAll(async () => {
+  packaged.close();
+  await rm(folder, { recursive: true });
+});
+
+/** The error of a start with this file. */
+const refusal = async (content: Buffer): Promise<string> => {
+  const file = join(folder, 'refused.mmdb');
+  await writeFile(file, content);
+  return createCountries(file, log).then(
+    () => 'none',
+    (error: Error) => error.message.replace(`COUNTRY_MMDB ${file}: `, ''),
+  );
+};
 
 describe('the country of a visitor', () => {
   test.each<[string, string | null]>([
@@ -26,7 +44,7 @@ describe('the country of a visitor', () => {
     ['fe80::1', null],
     ['2002:808:808::1', null],
   ])('of %s is %s', (ip, country) => {
-    expect(countryOf(ip)).toBe(country);
+    expect(packaged.countryOf(ip)).toBe(country);
   });
 
   it('cannot be read from an invalid file, and the start names the file', async () => {
@@ -34,7 +52,34 @@ describe('the country of a visitor', () => {
     expect(() => loadConfig({ COUNTRY_MMDB: file })).toThrow(
       `COUNTRY_MMDB names a file that cannot be read: ${file}`,
     );
-    await writeFile(file, 'not one');
-    await expect(createCountries(file)).rejects.toThrow(`COUNTRY_MMDB ${file}`);
+  });
+
+  it.each([
+    ['empty', Buffer.alloc(0), 'the file is empty'],
+    ['packed', gzipSync('x'), 'the file is packed by gzip: unpack it'],
+    ['of another kind', Buffer.from('not one'), 'the file is not an MMDB database'],
+    [
+      'without any country',
+      makeMmdb('GeoLite2-Country', { '9.0.0.0/8': { country: 'DE', asn: 1 } }),
+      "is a database of the type 'GeoLite2-Country' with the fields asn, country, and none of its first records has a code in country.iso_code or country_code",
+    ],
+  ])('stops the start with what the file is: %s', async (_what, content, message) => {
+    expect(await refusal(content)).toBe(message);
+  });
+
+  it('is unknown where a record has something else in its place, and follows the file', async () => {
+    const file = join(folder, 'own.mmdb');
+    const country = (iso_code: string | number) => ({ country: { iso_code } });
+    await writeFile(file, makeMmdb('X', { '9.0.0.0/8': country('fr'), '8.0.0.0/8': country(7) }));
+    const own = await createCountries(file, log);
+    expect(['9.1.1.1', '8.8.8.8', '1.1.1.1'].map(own.countryOf)).toEqual(['FR', null, null]);
+    await writeFile(`${file}.new`, makeMmdb('X', { '9.0.0.0/8': country('SE') }));
+    await rename(`${file}.new`, file);
+    await eventually(
+      'the changed file is read',
+      () => own.countryOf('9.1.1.1'),
+      (code) => code === 'SE',
+    );
+    own.close();
   });
 });

@@ -1,88 +1,14 @@
-import json
-import threading
 import unittest
 import unittest.mock
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from datetime import datetime, timedelta, timezone
 
-from doorplate_client import Client, DoorplateError
+from service import KEY, ServiceTestCase, error
 
-KEY = "dp_live_key"
 PENDING = {"status": "pending", "ip": "8.8.8.8"}
 COMPLETE = {"status": "complete", "stale": False, "refresh_status": "not_needed", "company_found": True}
 
 
-def error(code: str) -> dict[str, Any]:
-    return {"error": {"code": code, "message": "..."}, "request_id": "id-1"}
-
-
-class Service:
-    """Answers requests with a script of (status, headers, body), the last one for ever; None cuts the connection."""
-
-    def __init__(self, *script: Any) -> None:
-        self.script = list(script)
-        self.requests: list[dict[str, Any]] = []
-        service = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def handle_any(self) -> None:
-                length = int(self.headers.get("Content-Length") or 0)
-                sent = json.loads(self.rfile.read(length)) if length else None
-                service.requests.append(
-                    {"method": self.command, "path": self.path, "headers": dict(self.headers), "body": sent}
-                )
-                answer = service.script.pop(0) if len(service.script) > 1 else service.script[0]
-                if answer is None:
-                    self.close_connection = True
-                    self.connection.close()
-                    return
-                status, headers, body = answer
-                raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            do_GET = do_POST = do_PATCH = do_DELETE = handle_any
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}"
-
-
-class ClientTest(unittest.TestCase):
-    def serve(self, *script: Any) -> Client:
-        self.service = Service(*script)
-        self.addCleanup(self.service.server.server_close)
-        self.addCleanup(self.service.server.shutdown)
-        client = Client(self.service.url, KEY)
-        self.now = 0.0
-        self.slept: list[float] = []
-
-        def sleep(seconds: float) -> None:
-            self.slept.append(seconds)
-            self.now += seconds
-
-        object.__setattr__(client._transport, "sleep", sleep)
-        object.__setattr__(client._transport, "clock", lambda: self.now)
-        return client
-
-    def failure(self, call: Any) -> DoorplateError:
-        with self.assertRaises(DoorplateError) as raised:
-            call()
-        return raised.exception
-
-    def methods(self) -> list[str]:
-        return [f"{one['method']} {one['path']}" for one in self.service.requests]
-
+class ClientTest(ServiceTestCase):
     def test_a_lookup_posts_once_and_polls_as_late_as_the_service_asks(self) -> None:
         client = self.serve((202, {"Retry-After": "15"}, PENDING), (202, {"Retry-After": "15"}, PENDING), (200, {}, COMPLETE))
         self.assertTrue(client.lookup("8.8.8.8")["company_found"])
@@ -169,6 +95,12 @@ class ClientTest(unittest.TestCase):
         with unittest.mock.patch("doorplate_client._transport.MAX_BODY_BYTES", 100_000):
             failed = self.failure(client.health)
         self.assertEqual((failed.kind, failed.outcome, failed.status), ("network", "unknown", None))
+
+    def test_waits_as_any_form_of_date_says(self) -> None:
+        soon = datetime.now(timezone.utc) + timedelta(minutes=5)
+        for value in (soon.strftime("%A, %d-%b-%y %H:%M:%S GMT"), soon.strftime("%a %b %d %H:%M:%S %Y"), " 300 "):
+            client = self.serve((400, {"Retry-After": value}, error("invalid_ip")))
+            self.assertAlmostEqual(self.failure(client.health).retry_after or 0, 300, delta=5, msg=value)
 
     def test_odd_headers_and_bodies_are_failures_of_the_call(self) -> None:
         for value in ("\xb2", "Mon, 01 Jan 2026 00:00:00 +999999999999999"):

@@ -47,6 +47,12 @@ class VerifyWebhookTest(unittest.TestCase):
         self.assertEqual(self.fault(SECRET, headers(event_id="evt_test_2"), BODY), "event")
         self.assertEqual(self.fault(SECRET, headers(body=b"{"), b"{"), "event")
 
+    def test_says_that_the_raw_body_is_needed(self) -> None:
+        with self.assertRaisesRegex(TypeError, r"body is a dict: .*request\.get_data\(\)"):
+            verify_webhook(SECRET, headers(), json.loads(BODY), now=NOW)
+        with self.assertRaisesRegex(WebhookVerificationError, r"serialised again, .*request\.body"):
+            verify_webhook(SECRET, headers(), json.dumps(json.loads(BODY), indent=1), now=NOW)
+
     def test_refuses_what_is_older_or_newer_than_five_minutes(self) -> None:
         for at in (NOW - 301, NOW + 301):
             self.assertEqual(self.fault(SECRET, headers(at=at), BODY), "timestamp")

@@ -133,11 +133,17 @@ const parsed = (text: string): object | null => {
 const isErrorBody = (body: object | null): body is ErrorBody =>
   typeof (body as Partial<ErrorBody> | null)?.error?.code === 'string';
 
-/** A date, as proxies may write it, is relative to the response's own date. null: no usable value. */
+/** A date, in one of the three forms of RFC 9110, 5.6.7, is relative to the response's own. null: no usable value. */
 const secondsOf = (headers: Response['headers']): number | null => {
-  const value = headers.get('retry-after') ?? '';
+  const value = (headers.get('retry-after') ?? '').trim();
   if (/^\d{1,9}$/.test(value)) return Number(value);
-  if (!value.endsWith(' GMT')) return null;
-  const ms = Date.parse(value) - (Date.parse(headers.get('date') ?? '') || Date.now());
+  const ms = dateOf(value) - (dateOf(headers.get('date') ?? '') || Date.now());
   return Number.isNaN(ms) ? null : Math.max(0, Math.ceil(ms / 1_000));
 };
+
+/** `Sun, 06 Nov 1994 08:49:37 GMT`, and the obsolete `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`. */
+const HTTP_DATE =
+  /^[A-Z][a-z]{2}(?:,|[a-z]*day,)? (?:\d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} [\d:]{8} GMT|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})$/;
+
+const dateOf = (text: string): number =>
+  HTTP_DATE.test(text) ? Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) : Number.NaN;

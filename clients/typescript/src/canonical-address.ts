@@ -1,7 +1,8 @@
 /** One spelling for each address, so that each is looked up once; other text stays as it is. */
 export const canonicalAddress = (text: string): string => {
   const trimmed = text.trim();
-  if (!trimmed.includes(':')) return trimmed;
+  // A URL's parser would pass over what is no part of an address.
+  if (!/^[\da-f.]*:[\da-f:.]*$/i.test(trimmed)) return trimmed;
   const url = `http://[${trimmed}]`;
   if (!URL.canParse(url)) return trimmed;
   const compressed = new URL(url).hostname.slice(1, -1);

@@ -26,6 +26,19 @@ export const createLookupAttempt = (
   { attempts, signal }: { readonly attempts: number; readonly signal: AbortSignal | undefined },
 ): LookupAttempt => {
   const limits = { ...caller.limitsOfPolling({ retries: 0, signal }), deadlineAt: null };
+  let allowance: Promise<number | null> | null = null;
+  /** A key may look up saved addresses alone: then no wait helps. */
+  const takesNone = async (): Promise<boolean> => {
+    allowance ??= caller
+      .call('readUsage', {}, limits)
+      .then(({ body }) => body.limits.new_enrichments_per_day)
+      .catch(() => {
+        // Asked again at the next refusal.
+        allowance = null;
+        return null;
+      });
+    return (await allowance) === 0;
+  };
   return async (task) => {
     try {
       const { body, retryAfterSeconds } = await ask(caller, task, limits);
@@ -34,7 +47,10 @@ export const createLookupAttempt = (
       return null;
     } catch (error) {
       if (!(error instanceof DoorplateError) || error.kind === 'aborted') throw error;
-      return tryAgain(schedule, task, error, attempts) ? null : { ip: task.ip, result: null, error };
+      const isOver =
+        (error.code === 'enrichment_limit' && (await takesNone())) ||
+        !tryAgain(schedule, task, error, attempts);
+      return !isOver ? null : { ip: task.ip, result: null, error };
     }
   };
 };

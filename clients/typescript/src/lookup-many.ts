@@ -91,8 +91,14 @@ class LookupRun {
     addresses: Iterable<string> | AsyncIterable<string>,
     skip: Iterable<string>,
   ): AsyncGenerator<LookedUp> {
-    await addDistinct(this.#schedule, addresses, skip);
     const running = new RunningLookups();
+    let reading: Promise<void> | null = addDistinct(this.#schedule, addresses, skip)
+      .catch((cause: unknown) => running.fail(cause))
+      .finally(() => {
+        reading = null;
+      });
+    // A list is known as a whole before the first request; what comes by and by is looked up as it comes.
+    if (Symbol.iterator in addresses) await reading;
     try {
       for (;;) {
         this.#startDue(running);
@@ -101,8 +107,8 @@ class LookupRun {
           yield one;
         }
         running.throwIfFailed();
-        if (running.size === 0 && this.#schedule.isEmpty()) return;
-        await this.#waitForWork(running);
+        if (reading === null && running.size === 0 && this.#schedule.isEmpty()) return;
+        await this.#waitForWork(running, reading);
       }
     } finally {
       await Promise.all(running.all);
@@ -117,10 +123,11 @@ class LookupRun {
     }
   }
 
-  /** Waits until an attempt has ended, or one may begin. */
-  #waitForWork(running: RunningLookups): Promise<void> {
+  /** Waits until an attempt has ended, one may begin, or all addresses are read. */
+  #waitForWork(running: RunningLookups, reading: Promise<void> | null): Promise<void> {
+    const ends = reading === null ? running.all : new Set([...running.all, reading]);
     return running.size < this.#concurrency
-      ? this.#schedule.wait(running.all, this.#signal).catch(asAborted)
+      ? this.#schedule.wait(ends, this.#signal).catch(asAborted)
       : Promise.race(running.all);
   }
 }

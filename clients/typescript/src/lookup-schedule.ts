@@ -22,6 +22,8 @@ export class LookupSchedule {
   readonly #due: Due[] = [];
   #pausedUntil = 0;
   #submissions = { code: '', pausedUntil: 0 };
+  /** Ends a wait that has begun. */
+  #wake = (): void => undefined;
 
   constructor(time: Time) {
     this.#time = time;
@@ -29,6 +31,7 @@ export class LookupSchedule {
 
   add(ip: string): void {
     this.#fresh.push({ ip, asks: 'submit', failures: 0 });
+    this.#wake();
   }
 
   later(task: Task, ms: number): void {
@@ -81,7 +84,7 @@ export class LookupSchedule {
     return ms > 0 ? { code, ms } : null;
   }
 
-  /** Waits until a task may go on, or one under way has ended. @throws the signal's reason */
+  /** Waits until a task may go on, one under way has ended, or one is added. @throws the signal's reason */
   async wait(running: ReadonlySet<Promise<void>>, signal: AbortSignal | undefined): Promise<void> {
     const over = new AbortController();
     const stop = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
@@ -89,7 +92,10 @@ export class LookupSchedule {
     const slept = Number.isFinite(ms) ? [this.#time.sleep(ms, stop)] : [];
     for (const sleep of slept) sleep.catch(() => undefined);
     try {
-      await Promise.race([...running, ...slept]);
+      const added = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      await Promise.race([added, ...running, ...slept]);
       signal?.throwIfAborted();
     } finally {
       over.abort();

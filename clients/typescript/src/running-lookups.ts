@@ -23,12 +23,15 @@ export class RunningLookups {
         (result) => {
           if (result) this.#finished.push(result);
         },
-        (cause: unknown) => {
-          this.#failures.push(cause);
-        },
+        (cause: unknown) => this.fail(cause),
       )
       .finally(() => this.#running.delete(work));
     this.#running.add(work);
+  }
+
+  /** Ends the iteration with an error. */
+  fail(cause: unknown): void {
+    this.#failures.push(cause);
   }
 
   /** Removes and returns the first result that has not been taken. */

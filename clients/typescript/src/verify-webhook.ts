@@ -9,6 +9,9 @@ const ID = /^evt_[\w-]{1,100}$/;
 const TIMESTAMP = /^\d{10,11}$/;
 const SIGNATURES = /^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)?$/;
 
+const RAW =
+  "pass the request's raw bytes, before any parser: in Express app.post(path, express.raw({ type: '*/*' }), …) and request.body, elsewhere await request.text()";
+
 /** The reason why a request is invalid. */
 export type WebhookFault = 'headers' | 'timestamp' | 'signature' | 'event';
 
@@ -42,9 +45,11 @@ export interface WebhookRequest {
  * Returns the event in a request after verifying that the service has sent it. Store it unless you have one with its
  * `id`, answer with a 2xx, and process it then.
  * @throws WebhookVerificationError when the request is invalid
- * @throws TypeError when `secret` is no signing secret
+ * @throws TypeError when `secret` is no signing secret, or `body` a parsed object
  */
 export const verifyWebhook = ({ secret, headers, body, now = Date.now }: WebhookRequest): WebhookEvent => {
+  if (typeof body !== 'string' && !(body instanceof Uint8Array))
+    throw new TypeError(`body is ${typeof body === 'object' ? 'a parsed object' : typeof body}: ${RAW}`);
   const id = header(headers, 'webhook-id', ID);
   const timestamp = header(headers, 'webhook-timestamp', TIMESTAMP);
   const signatures = header(headers, 'webhook-signature', SIGNATURES).split(' ').map(bytesOf);
@@ -55,7 +60,11 @@ export const verifyWebhook = ({ secret, headers, body, now = Date.now }: Webhook
     bytesOf(`v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`),
   );
   const genuine = expected.some((one) => signatures.some((given) => timingSafeEqual(given, one)));
-  if (!genuine) throw new WebhookVerificationError('signature', 'no signature fits a secret');
+  if (!genuine)
+    throw new WebhookVerificationError(
+      'signature',
+      `no signature fits a secret; if the body was parsed and serialised again, ${RAW}`,
+    );
 
   if (Math.abs(now() / 1_000 - Number(timestamp)) > SKEW_SECONDS) {
     throw new WebhookVerificationError('timestamp', 'the timestamp is too old or too new');

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { fieldNames, type Mmdb, openMmdb, openReloadingFile } from './data-file.ts';
+import { fieldNames, type Mmdb, openMmdb, openReloadingFile } from '../../../platform/data-file.ts';
 import { applyVendorMapping, databasePresets, type Preset, presetForDatabase } from './mapping.ts';
 import { type Provider, parseProviderRecord } from './provider.ts';
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { parseAddress } from '../../../domain/kernel/address.ts';
 import type { ProviderRecord } from '../../../domain/lookup/answers.ts';
 import { nextTurn } from '../../../platform/clock/waiting.ts';
-import { fieldNames, openMmdb, openReloadingFile } from './data-file.ts';
+import { fieldNames, openMmdb, openReloadingFile } from '../../../platform/data-file.ts';
 import { type Provider, parseProviderRecord } from './provider.ts';
 
 /** Finds the record of the longest matching prefix. */

@@ -146,6 +146,16 @@ describe('a call is repeated', () => {
     expect(asked[1]?.at).toEqual(about(20_000));
   });
 
+  it.each(['Saturday, 14-Mar-26 12:00:20 GMT', 'Sat Mar 14 12:00:20 2026', '\t20 '])(
+    'no earlier than named in an obsolete form of date, or with white space: %o',
+    async (header) => {
+      const headers = { 'retry-after': header, date: 'Sat, 14 Mar 2026 12:00:00 GMT' };
+      const { client, until, asked } = fakeService([answer(503, 'Busy', headers), OK]);
+      await until(client.trackers.list());
+      expect(asked[1]?.at).toEqual(about(20_000));
+    },
+  );
+
   it.each(['0', 'Sat, 14 Mar 2020 12:00:00 GMT', 'soon GMT', '-1'])(
     'with growing delays when the service names no usable time: %o',
     async (header) => {

@@ -1,14 +1,33 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { fileURLToPath } from 'node:url';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCompaniesFile } from '../../../clients/typescript/src/cli/companies-file.ts';
 import { csvLine, parseCsvLine } from '../../../clients/typescript/src/cli/csv.ts';
+import { type EnrichOptions, enrich } from '../../../clients/typescript/src/cli/enrich.ts';
+import {
+  detectFormat,
+  type FormatOptions,
+  isLocal,
+  timeIn,
+} from '../../../clients/typescript/src/cli/formats.ts';
 import { progressText } from '../../../clients/typescript/src/cli/progress.ts';
-import { type LogFormat, readLog } from '../../../clients/typescript/src/cli/read-log.ts';
-import type { LookedUp } from '../../../clients/typescript/src/index.ts';
+import { logPaths, openLog } from '../../../clients/typescript/src/cli/read-log.ts';
+import { type ClientOptions, createClient, type LookedUp } from '../../../clients/typescript/src/index.ts';
+import { eventually } from '../../support/eventually.ts';
+import { answer, refused } from './fakes.ts';
 
+const LOGS = fileURLToPath(new URL('../logs/', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'doorplate-log-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 let files = 0;
@@ -18,68 +37,292 @@ const file = (content: string | Buffer, name = ''): string => {
   writeFileSync(path, content);
   return path;
 };
-const addressesOf = async (content: string, format: LogFormat, field?: string) => {
-  const { requests, ...counts } = await readLog(file(content), format, field);
-  return { ...counts, requests: Object.fromEntries(requests) };
+
+const counted = async (path: string, options: FormatOptions = {}) => {
+  const { format, lines } = await openLog(path, options);
+  const requests: Record<string, number> = {};
+  let [without, times] = [0, 0];
+  for await (const { read } of lines) {
+    if (read === 'header') continue;
+    if (read === null) without += 1;
+    else {
+      requests[read.ip] = (requests[read.ip] ?? 0) + 1;
+      if (read.at !== null && new Date(read.at).toISOString().startsWith('2026-11-27T16:1')) times += 1;
+    }
+  }
+  return { format: format.name, requests, without, times };
 };
+const addressesOf = async (content: string | Buffer, options: FormatOptions = {}) =>
+  (await counted(file(content), options)).requests;
 
-describe('readLog', () => {
-  it('counts lines by address, and those without a public one', async () => {
-    const log =
-      '9.1.1.1 - - "GET /"\n\nexample.com:443 9.1.1.1 - -\n10.1.2.3 - -\n::1 - -\nnonsense\n2A00::1 - -\r\n';
-    expect(await addressesOf(log, 'combined')).toEqual({
-      lines: 6,
-      without: 1,
-      notPublic: 2,
-      requests: { '9.1.1.1': 2, '2a00::1': 1 },
-    });
-  });
+const EXPECTED: Record<string, { format: string; without: number; times: number }> = JSON.parse(
+  readFileSync(join(LOGS, 'expected.json'), 'utf8'),
+);
 
-  it('reads JSON lines by a usual name, or by the field that is named', async () => {
-    const log = '{"remote_addr":"9.1.1.1"}\n{"x":{"ip":1}}\n{"visitor":"9.1.1.2, 10.0.0.1"}\nnull\n{\n';
-    expect((await addressesOf(log, 'json')).requests).toEqual({ '9.1.1.1': 1 });
-    expect((await addressesOf(log, 'json', 'visitor')).requests).toEqual({ '9.1.1.2': 1 });
-  });
+describe('a log', () => {
+  it.each(Object.entries(EXPECTED))(
+    '%s is told by its look, and read',
+    async (name, { format, ...expected }) => {
+      const bytes = readFileSync(join(LOGS, name));
+      const text = new TextDecoder(name.startsWith('utf16') ? 'utf-16' : 'utf-8').decode(bytes);
+      expect(detectFormat(text.split(/\r?\n/).filter(Boolean).slice(0, 50))).toBe(format);
+      const { requests, without, times } = await counted(join(LOGS, name));
+      expect(requests).toEqual({
+        '8.8.8.8': 3,
+        '9.20.1.1': 3,
+        '2001:4860:4860::8888': 3,
+        '10.0.0.7': 3,
+        '9.20.1.2': 3,
+      });
+      expect({ without, times }).toEqual(expected);
+    },
+  );
 
-  it('reads CSV with a header, without one, and refuses a column that is not there', async () => {
-    expect((await addressesOf('time,"Client_IP"\n1,9.1.1.1\n', 'csv')).requests).toEqual({ '9.1.1.1': 1 });
-    expect((await addressesOf('"a,b",9.1.1.1\n"c",9.1.1.2\n', 'csv')).requests).toEqual({
-      '9.1.1.1': 1,
+  it('has the address of X-Forwarded-For where its own is not public, or as asked', async () => {
+    const line = (own: string, forwarded: string) =>
+      `${own} - - [27/Nov/2026:16:18:16 +0000] "GET / HTTP/1.1" 200 2 "-" "curl" "${forwarded}"\n`;
+    const log = `${line('10.0.0.1', '9.1.1.1, 10.0.0.2')}${line('9.1.1.2', '9.9.9.9')}${line('9.1.1.3', '-')}`;
+    expect(await addressesOf(log)).toEqual({ '9.1.1.1': 1, '9.1.1.2': 1, '9.1.1.3': 1 });
+    expect(await addressesOf(log, { ipFrom: 'last' })).toEqual({ '9.1.1.1': 1, '9.9.9.9': 1, '9.1.1.3': 1 });
+    expect(await addressesOf(log, { ipFrom: 'first' })).toEqual({
+      '10.0.0.1': 1,
       '9.1.1.2': 1,
+      '9.1.1.3': 1,
     });
-    await expect(addressesOf('time,ip\n', 'csv', 'visitor')).rejects.toThrow('visitor');
   });
 
-  it('unpacks what ends in .gz', async () => {
-    const { requests } = await readLog(file(gzipSync('9.1.1.1 - -\n'), '.gz'), 'combined', undefined);
-    expect([...requests.keys()]).toEqual(['9.1.1.1']);
+  it('has the address at any path of JSON objects, and in any column', async () => {
+    const nested = '{"a":{"b":{"c":"9.1.1.1"}},"ip":"9.9.9.9"}\n{"a.b":{"c":"[2a00::1]:443"}}\nnull\n{\n';
+    expect(await addressesOf(nested, { field: 'a.b.c', format: 'json' })).toEqual({ '9.1.1.1': 1 });
+    expect(await addressesOf('time,visitor\n1,9.1.1.1:80\n', { field: 'Visitor', format: 'csv' })).toEqual({
+      '9.1.1.1': 1,
+    });
+    expect(await addressesOf('"a,b",9.1.1.1\n"c",9.1.1.2\n')).toEqual({ '9.1.1.1': 1, '9.1.1.2': 1 });
+    await expect(addressesOf('time,ip\n', { format: 'csv', field: 'visitor' })).rejects.toThrow('visitor');
+  });
+
+  it('may be packed, by gzip in several members or by zstd, whatever its name', async () => {
+    const members = Buffer.concat([gzipSync('9.1.1.1 - -\n'), gzipSync('9.1.1.2 - -\n')]);
+    expect(await addressesOf(members)).toEqual({ '9.1.1.1': 1, '9.1.1.2': 1 });
+    expect(await addressesOf(zstdCompressSync('9.1.1.1 - -\n'))).toEqual({ '9.1.1.1': 1 });
+  });
+
+  it.each([
+    ['is missing', () => join(folder, 'none.gz'), 'there is no such file'],
+    ['ends too early', () => file(gzipSync('9.1.1.1 - -\n'.repeat(99)).subarray(0, 30)), 'ends too early'],
+    ['is a folder without a file', () => mkdtempSync(join(folder, 'x.gz')), 'a folder without a file'],
+  ])('that %s is one line', async (_how, path, message) => {
+    const reading = async () => {
+      for (const one of await logPaths([path()])) await counted(one);
+    };
+    const error = await reading().catch((cause: Error) => cause);
+    expect(String(error)).toContain(message);
+    expect(String(error)).not.toContain('\n');
+  });
+
+  it('may be all files of a folder', async () => {
+    expect(await logPaths([LOGS])).toContain(join(LOGS, 'haproxy.log'));
+  });
+
+  it('has times with a zone, in UTC without one, or as numbers', () => {
+    const at = Date.parse('2026-11-27T16:18:16Z');
+    const same = [
+      ...['x [27/Nov/2026:17:18:16 +0100] y', '2026-11-27 16:18:16', '2026-11-27T17:18:16+01:00', at / 1_000],
+      ...[at, at * 1e3, at * 1e6, String(at / 1_000)],
+    ];
+    expect(same.map(timeIn)).toEqual(same.map(() => at));
+    expect(['yesterday', '', null, '2026-13-45'].map(timeIn)).toEqual([null, null, null, null]);
+  });
+});
+
+it('knows which addresses are not public', () => {
+  expect(['10.1.2.3', '::1', 'fd00::1', '9.1.1.1', '2a00::1'].map(isLocal)).toEqual([
+    ...[true, true, true],
+    ...[false, false],
+  ]);
+});
+
+/** A service whose answers a test gives by address; usage with the given limit of new addresses. */
+const service = (reply: (ip: string) => Response, daily: number | null = null) => {
+  const asked: string[] = [];
+  const fetch = async (url: string, { body }: RequestInit): Promise<Response> => {
+    if (url.includes('/v1/usage')) {
+      const limits = { requests_per_second: 50, new_enrichments_per_day: daily, pending_enrichments: 9 };
+      return answer(200, { limits, outcomes: { enqueued: 2 } });
+    }
+    const { ip } = JSON.parse(String(body)) as { ip: string };
+    asked.push(ip);
+    return reply(ip);
+  };
+  const options = {
+    baseUrl: 'https://doorplate.example',
+    apiKey: 'k',
+    fetch: fetch as ClientOptions['fetch'],
+  };
+  return { client: createClient(options), asked };
+};
+const found = (ip: string): Response =>
+  answer(200, {
+    ...{ ip, status: 'complete', refresh_status: 'not_needed', match_type: 'company', company_found: true },
+    ...{ company: { name: `of ${ip}` }, network: { is_isp: false }, stale: false, enriched_at: null },
+  });
+
+let said = '';
+const run = async (options: Partial<EnrichOptions> & Pick<EnrichOptions, 'client' | 'logs' | 'out'>) => {
+  said = '';
+  const terminal = {
+    write: (text: string) => {
+      said += text;
+    },
+  };
+  const stop = new AbortController();
+  const isDone = await enrich({ signal: stop.signal, terminal, ...options });
+  return { isDone, said };
+};
+const rowsOf = (path: string) => readFileSync(path, 'utf8').split('\n').slice(1, -1).map(parseCsvLine);
+
+describe('enrich', () => {
+  const log = file('9.1.1.1 - - [27/Nov/2026:16:18:16 +0000]\n9.1.1.2 - -\n9.1.1.1 - -\n10.0.0.1 - -\nx\n');
+
+  it('writes beside the file, and gives it its name with counts and a summary by company', async () => {
+    const [out, summary] = [join(folder, 'whole.csv'), join(folder, 'summary.csv')];
+    const { client, asked } = service(found);
+    const { isDone, said } = await run({ client, logs: [log], out, summary, verbose: true });
+    expect(isDone).toBe(true);
+    expect(rowsOf(out).map((row) => row.slice(0, 5))).toEqual([
+      ['9.1.1.1', '2', 'company', 'true', 'of 9.1.1.1'],
+      ['9.1.1.2', '1', 'company', 'true', 'of 9.1.1.2'],
+    ]);
+    expect(existsSync(`${out}.part`)).toBe(false);
+    expect(readFileSync(summary, 'utf8')).toBe(
+      'name,website,visits,addresses,first,last\n' +
+        'of 9.1.1.1,,2,1,2026-11-27T16:18:16.000Z,2026-11-27T16:18:16.000Z\nof 9.1.1.2,,1,1,,\n',
+    );
+    expect(said).toContain('common or combined');
+    expect(said).toContain('no address: x\n');
+    expect(said).toContain('2 addresses, 0 finished before, 2 to look up; the key has no daily limit');
+
+    appendFileSync(log, '9.1.1.3 - -\n');
+    await run({ client, logs: [log], out });
+    expect(asked).toEqual(['9.1.1.1', '9.1.1.2', '9.1.1.3']);
+    expect(rowsOf(out)).toHaveLength(3);
+  });
+
+  it('says what it would ask for and spends nothing with --dry-run', async () => {
+    const { client, asked } = service(found, 3);
+    const out = join(folder, 'dry.csv');
+    const { said } = await run({ client, logs: [log], out, dryRun: true });
+    expect(said).toMatch(
+      /3 to look up; the key takes 1 of 3 new addresses today; at least 1 s .*, or 1 more days/,
+    );
+    expect([asked, existsSync(out), existsSync(`${out}.part`)]).toEqual([[], false, false]);
+  });
+
+  it.each([
+    ['the key', () => refused(401, 'unauthorized')],
+    ['the path', () => answer(404, '<html>')],
+  ])('ends at a refusal of %s and writes no line for it', async (_what, reply) => {
+    const out = join(folder, `refused-${files}.csv`);
+    const refusing = { client: service(reply).client, logs: [file('9.1.1.1\n')], out };
+    await expect(run(refusing)).rejects.toThrow();
+    expect(said).toMatch(/0 failed\n$/);
+    expect(rowsOf(`${out}.part`)).toEqual([]);
+    await run({ client: service(found).client, logs: [file('9.1.1.1\n')], out });
+    expect(rowsOf(out)).toHaveLength(1);
+  });
+
+  it('waits for no midnight with a key that takes no new address, and tries what it refused again', async () => {
+    const out = join(folder, 'none-new.csv');
+    const { client } = service(
+      (ip) => (ip === '9.1.1.2' ? refused(429, 'enrichment_limit', 40_000) : found(ip)),
+      0,
+    );
+    const { said } = await run({ client, logs: [log], out });
+    expect(said).toContain('1 failed (the same command tries them again)');
+    expect(rowsOf(out).map(([ip, , , , , , , , , , , , , error]) => [ip, error])).toContainEqual([
+      ...['9.1.1.2', 'enrichment_limit'],
+    ]);
+    const { client: later, asked } = service(found);
+    await run({ client: later, logs: [log], out });
+    expect(asked).toEqual(['9.1.1.2']);
+    expect(rowsOf(out)).toHaveLength(3);
+  });
+
+  it('follows no file that is not there', async () => {
+    const missing = { logs: [join(folder, 'none.log')], out: join(folder, 'none.csv'), follow: true };
+    await expect(run({ client: service(found).client, ...missing })).rejects.toThrow('there is no such file');
+  });
+
+  it('ends with what was tried where no line has an address', async () => {
+    const { client } = service(found);
+    const out = join(folder, 'nothing.csv');
+    await expect(run({ client, logs: [file('{"a":1}\n')], out })).rejects.toThrow(
+      /no line has an address when it is read as JSON lines .*it begins: {"a":1}/,
+    );
+    await expect(run({ client, logs: [file('')], out })).rejects.toThrow('is empty');
+  });
+
+  it('goes on with a growing file, also when it is rotated, and writes to the file directly', async () => {
+    const growing = file('9.1.1.1 - -\n', '.log');
+    const out = join(folder, 'followed.csv');
+    const stop = new AbortController();
+    const rows = () => (existsSync(out) ? rowsOf(out).map(([ip]) => ip) : []);
+    const written = (count: number) => eventually(`${count} rows`, rows, (all) => all.length === count);
+    const running = run({
+      client: service(found).client,
+      logs: [growing],
+      out,
+      follow: true,
+      signal: stop.signal,
+    });
+    await written(1);
+    appendFileSync(growing, '9.1.1.2 - -\n9.1.1.1 - -\n');
+    await written(2);
+    renameSync(growing, `${growing}.1`);
+    writeFileSync(growing, '9.1.1.3 - -\n');
+    await written(3);
+    stop.abort();
+    expect((await running).isDone).toBe(true);
+    expect(rows()).toEqual(['9.1.1.1', '9.1.1.2', '9.1.1.3']);
   });
 });
 
 describe('the file of companies', () => {
   const failed = (ip: string): LookedUp => ({ ip, result: null, error: { code: 'invalid_ip' } as never });
 
-  it('resumes after what an earlier run has finished, and drops the half line of a killed run', async () => {
+  it('continues what an earlier run has left, without the half line of a killed run', async () => {
     const path = join(folder, 'resumed.csv');
     const first = await openCompaniesFile(path);
     await first.write(failed('9.1.1.1'), 3);
     await first.close();
-    writeFileSync(path, `${readFileSync(path, 'utf8')}9.1.1.2,4,comp`);
+    appendFileSync(`${path}.part`, '9.1.1.2,4,comp');
     const second = await openCompaniesFile(path);
     expect([...second.finished]).toEqual(['9.1.1.1']);
     await second.write(failed('9.1.1.3'), 1);
-    await second.close();
+    await second.finish(new Map([['9.1.1.3', { requests: 2 }]]));
     expect(readFileSync(path, 'utf8').split('\n').slice(1)).toEqual([
       '9.1.1.1,3,,,,,,,,,,,,invalid_ip',
-      '9.1.1.3,1,,,,,,,,,,,,invalid_ip',
+      '9.1.1.3,2,,,,,,,,,,,,invalid_ip',
       '',
     ]);
   });
 
-  it('is not written over a file that holds something else', async () => {
-    const path = file('my,own,data\n');
+  it('continues a run that was killed within its own header', async () => {
+    const path = join(folder, 'header.csv');
+    writeFileSync(`${path}.part`, 'ip,requests,mat');
+    const opened = await openCompaniesFile(path);
+    await opened.finish(new Map());
+    expect(readFileSync(path, 'utf8')).toMatch(/^ip,requests,.*,error\n$/);
+  });
+
+  it('is not changed where it holds something else, unless that is asked for', async () => {
+    const path = file('a,b\nlast');
     await expect(openCompaniesFile(path)).rejects.toThrow('not a file of this command');
-    expect(readFileSync(path, 'utf8')).toBe('my,own,data\n');
+    expect([readFileSync(path, 'utf8'), existsSync(`${path}.part`)]).toEqual(['a,b\nlast', false]);
+    const forced = await openCompaniesFile(path, { force: true });
+    expect(readFileSync(path, 'utf8')).toBe('a,b\nlast');
+    await forced.finish(new Map());
+    expect(readFileSync(path, 'utf8')).not.toContain('last');
   });
 
   it('has cells that no spreadsheet takes for formulas, and that are read back', () => {

@@ -90,6 +90,12 @@ describe('a webhook', () => {
     expect(faultOf(request)).toBe('signature');
   });
 
+  it('says that the raw body is needed when it gets a parsed or a serialised one', () => {
+    expect(() => verifyWebhook(sent({ body: event as never }))).toThrow(/parsed object: .*express\.raw/);
+    const again = JSON.stringify(JSON.parse(body.toString()), null, 1);
+    expect(() => verifyWebhook(sent({ body: again }))).toThrow(/serialised again, .*express\.raw/);
+  });
+
   it('is refused more than five minutes early or late', () => {
     expect(faultOf(sent({ at: NOW - 300_000 }))).toBe('none');
     expect(faultOf(sent({ at: NOW + 300_000 }))).toBe('none');

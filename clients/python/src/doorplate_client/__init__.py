@@ -2,14 +2,19 @@
 
 from .client import Client, Feed, Page, Revealed, new_idempotency_key
 from .errors import DoorplateError, WebhookVerificationError
+from .lookup_many import LookedUp, LookupMany, LookupProgress, Waiting
 from .webhooks import verify_webhook
 
 __all__ = [
     "Client",
     "DoorplateError",
     "Feed",
+    "LookedUp",
+    "LookupMany",
+    "LookupProgress",
     "Page",
     "Revealed",
+    "Waiting",
     "WebhookVerificationError",
     "new_idempotency_key",
     "verify_webhook",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import ssl
 import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
+from functools import cache
 from http.client import HTTPException
 from typing import Any, Callable, Mapping
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
 from .errors import DoorplateError
 
@@ -29,7 +32,10 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-_opener = build_opener(_NoRedirects)
+@cache
+def _opener() -> OpenerDirector:
+    # One context for all requests: to make one reads the system's certificates, which takes longer than a request.
+    return build_opener(_NoRedirects, HTTPSHandler(context=ssl.create_default_context()))
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ class Transport:
 def _open(request: Request, timeout: float) -> Any:
     """Return the response, whatever its status."""
     try:
-        return _opener.open(request, timeout=timeout)
+        return _opener().open(request, timeout=timeout)
     except HTTPError as error:
         return error
 
@@ -187,11 +193,17 @@ def _query(values: Mapping[str, Any]) -> str:
 
 
 def _seconds(headers: Any) -> int | None:
-    value = headers.get("Retry-After") or ""
+    value = (headers.get("Retry-After") or "").strip()
     if value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     try:
-        sent = parsedate_to_datetime(headers.get("Date") or "")
-        return max(0, round((parsedate_to_datetime(value) - sent).total_seconds()))
+        sent = _date(headers.get("Date") or "")
+        return max(0, round((_date(value) - sent).total_seconds()))
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _date(text: str) -> datetime:
+    """One of the three forms of RFC 9110, 5.6.7; the one without a zone is UTC as well."""
+    date = parsedate_to_datetime(text)
+    return date.replace(tzinfo=timezone.utc) if date.tzinfo is None else date

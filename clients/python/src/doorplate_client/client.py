@@ -5,10 +5,11 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Callable, Generic, Iterator, Mapping, Sequence, TypeVar, cast
+from typing import Any, Callable, Generic, Iterable, Iterator, Mapping, Sequence, TypeVar, cast
 
 from ._transport import Answer, Transport
 from .errors import DoorplateError
+from .lookup_many import LookupMany
 from .types import (
     CompletedReveal,
     CustomDomain,
@@ -141,6 +142,18 @@ class Client:
     def read_lookup(self, ip: str) -> Lookup | Pending:
         """Return what is saved or under way; starts nothing."""
         return cast("Lookup | Pending", self._body("GET", "/v1/lookup", query={"ip": ip}))
+
+    def lookup_many(
+        self, addresses: Iterable[str], *, concurrency: int = 8, attempts: int = 8, skip: Iterable[str] = ()
+    ) -> LookupMany:
+        """Look up each address once, however it is spelled; iterate the results, which come in no fixed order.
+
+        An address that fails has its error as the result and does not end the others. The iteration waits as long as
+        the service asks. addresses: a thread of its own reads an iterator or generator, as its items come.
+        concurrency: requests under way at once. attempts: of one request whose outcome is unknown, before its error is
+        the result. skip: addresses that an earlier run has finished.
+        """
+        return LookupMany(self._transport, addresses, concurrency=concurrency, attempts=attempts, skip=skip)
 
     # Sessions and reveals
 

@@ -19,6 +19,11 @@ _ID = re.compile(r"evt_[A-Za-z0-9_-]{1,100}")
 _TIMESTAMP = re.compile(r"[0-9]{10,11}")
 _SIGNATURES = re.compile(r"v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)?")
 
+_RAW = (
+    "pass the request's raw bytes, before any parser: request.get_data() in Flask, request.body in Django, "
+    "await request.body() in FastAPI"
+)
+
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
@@ -33,8 +38,11 @@ def verify_webhook(
     now: seconds since 1970, for tests.
 
     Store the event unless one with its ``id`` is stored, answer with a 2xx, then work on it.
-    Raises WebhookVerificationError if the request is not the service's, ValueError if a secret is malformed.
+    Raises WebhookVerificationError if the request is not the service's, ValueError if a secret is malformed,
+    TypeError if the body is a parsed object.
     """
+    if not isinstance(body, (str, bytes, bytearray, memoryview)):
+        raise TypeError(f"body is a {type(body).__name__}: {_RAW}")
     pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
     event_id = _header(pairs, "webhook-id", _ID)
     timestamp = _header(pairs, "webhook-timestamp", _TIMESTAMP)
@@ -50,7 +58,9 @@ def verify_webhook(
     ]
     # All pairs are compared, so that the time does not depend on which one matches.
     if not any([hmac.compare_digest(one, other) for one in expected for other in given]):
-        raise WebhookVerificationError("signature", "no signature matches a secret")
+        raise WebhookVerificationError(
+            "signature", f"no signature matches a secret; if the body was parsed and serialised again, {_RAW}"
+        )
     if abs((time.time() if now is None else now) - int(timestamp)) > SKEW_SECONDS:
         raise WebhookVerificationError("timestamp", "the timestamp is too old or too new")
     try:

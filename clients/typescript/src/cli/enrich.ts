@@ -1,59 +1,236 @@
-/** `doorplate-client enrich`: the companies behind the addresses of a log. */
+/** `doorplate-client enrich`: the companies behind the addresses of logs. */
+import { writeFile } from 'node:fs/promises';
 import type { Client } from '../client.ts';
 import { DoorplateError } from '../errors.ts';
-import { openCompaniesFile } from './companies-file.ts';
-import { showProgress } from './progress.ts';
-import { type LogFormat, readLog } from './read-log.ts';
+import type { Usage } from '../generated.ts';
+import { type CompaniesFile, finishedBefore, openCompaniesFile, type Row } from './companies-file.ts';
+import { csvLine, withoutControls } from './csv.ts';
+import { FORMATS, type FormatOptions, isLocal } from './formats.ts';
+import { duration, showProgress } from './progress.ts';
+import { type Log, logPaths, openLog } from './read-log.ts';
 
-export interface EnrichOptions {
+export interface EnrichOptions extends FormatOptions {
   readonly client: Client;
-  readonly log: string;
-  readonly format: LogFormat;
-  readonly field: string | undefined;
+  /** Files and folders; `-` is the standard input. */
+  readonly logs: readonly string[];
   readonly out: string;
-  readonly concurrency: number | undefined;
-  /** Aborted: what is finished is written, and the run can be resumed. */
+  readonly force?: boolean | undefined;
+  readonly dryRun?: boolean | undefined;
+  /** Shows each line without an address. */
+  readonly verbose?: boolean | undefined;
+  readonly follow?: boolean | undefined;
+  /** A file for the visits of each company. */
+  readonly summary?: string | undefined;
+  readonly concurrency?: number | undefined;
+  /** Aborted: what is finished is written, and the run can be continued. */
   readonly signal: AbortSignal;
   readonly terminal: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
 }
 
-interface Counts {
-  company: number;
-  isp: number;
-  unclassified: number;
-  failed: number;
+interface Visits {
+  requests: number;
+  first: number | null;
+  last: number | null;
 }
 
-/** @returns whether all addresses are finished */
+/** What was read so far. */
+interface Reading {
+  lines: number;
+  without: number;
+  notPublic: number;
+  /** By public address. */
+  readonly visits: Map<string, Visits>;
+}
+
+const CONCURRENCY = 8;
+
+/** @returns whether all addresses are finished @throws Error with one line for whatever else ended it */
 export const enrich = async (options: EnrichOptions): Promise<boolean> => {
-  const { client, signal, terminal, concurrency } = options;
-  const { lines, without, requests, notPublic } = await readLog(options.log, options.format, options.field);
-  const file = await openCompaniesFile(options.out);
-  const counts: Counts = { company: 0, isp: 0, unclassified: 0, failed: 0 };
-  const earlier = [...requests.keys()].filter((ip) => file.finished.has(ip));
-  terminal.write(
-    `${lines} lines, ${requests.size} addresses${earlier.length > 0 ? `, ${earlier.length} finished before` : ''}\n`,
+  const { client, out, terminal, signal, force } = options;
+  const paths = await logPaths(options.logs);
+  if (options.follow && (paths.length > 1 || paths[0] === '-')) throw new Error('--follow takes one file');
+  const before = new Set(await finishedBefore(out, force));
+  const reading: Reading = { lines: 0, without: 0, notPublic: 0, visits: new Map() };
+  // What may have no end is looked up while it is read.
+  const isEndless = options.follow === true || paths.includes('-');
+  const addresses = addressesOf(paths, options, reading);
+  if (!isEndless) for await (const _ of addresses);
+  terminal.write(`${await estimate(await client.usage(), reading, before, isEndless, options)}\n`);
+  if (options.dryRun) return true;
+
+  const file = await openCompaniesFile(out, { force, direct: options.follow });
+  const isDone = await lookUpAll(isEndless ? addresses : reading.visits.keys(), file, reading, options);
+  const counts = `${reading.lines} lines, ${reading.notPublic} with addresses that are not public, ${reading.without} without one`;
+  if (!isDone || options.follow) {
+    await file.close();
+    const rest = options.follow ? out : `${out}.part`;
+    terminal.write(
+      `${counts}.\nStopped: the same command goes on from here. The results so far are in ${rest}.\n`,
+    );
+    return signal.aborted && options.follow === true;
+  }
+  const rows = await file.finish(reading.visits);
+  terminal.write(`${counts}.\nThe results are in ${out}.\n`);
+  if (options.summary !== undefined) await summarise(options.summary, rows, reading.visits);
+  return true;
+};
+
+/** Reads logs into `reading` and yields each public address once. @throws Error for a log in which no line has an address */
+async function* addressesOf(
+  paths: readonly string[],
+  options: EnrichOptions,
+  reading: Reading,
+): AsyncGenerator<string> {
+  const { terminal, follow, signal } = options;
+  for (const path of paths) {
+    const log = await openLog(path, options, follow ? { signal } : undefined);
+    terminal.write(`${path}: ${log.format.name}\n`);
+    let found = 0;
+    for await (const { text, read } of log.lines) {
+      if (read === 'header') continue;
+      reading.lines += 1;
+      if (read === null) {
+        reading.without += 1;
+        if (options.verbose) terminal.write(`no address: ${shown(text)}\n`);
+        continue;
+      }
+      found += 1;
+      if (isLocal(read.ip)) reading.notPublic += 1;
+      else if (count(reading.visits, read.ip, read.at)) yield read.ip;
+    }
+    if (found === 0 && !follow) throw nothingIn(log);
+  }
+}
+
+/** @returns whether the address is new */
+const count = (visits: Map<string, Visits>, ip: string, at: number | null): boolean => {
+  const known = visits.get(ip);
+  if (!known) visits.set(ip, { requests: 1, first: at, last: at });
+  else {
+    known.requests += 1;
+    if (at !== null) {
+      known.first = Math.min(known.first ?? at, at);
+      known.last = Math.max(known.last ?? at, at);
+    }
+  }
+  return known === undefined;
+};
+
+const shown = (text: string): string => withoutControls(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+
+const nothingIn = ({ path, format, firstLine }: Log): Error =>
+  new Error(
+    firstLine === ''
+      ? `${path} is empty`
+      : `${path}: no line has an address when it is read as ${format.name} (--format: ${FORMATS.join(', ')}); it begins: ${shown(firstLine)}`,
   );
-  const many = client.lookupMany(requests.keys(), { concurrency, signal, skip: earlier });
+
+/** What the run will ask for, before it spends anything. */
+const estimate = async (
+  { limits, outcomes }: Usage,
+  reading: Reading,
+  before: ReadonlySet<string>,
+  isEndless: boolean,
+  { concurrency = CONCURRENCY }: EnrichOptions,
+): Promise<string> => {
+  const { requests_per_second: rate, new_enrichments_per_day: daily } = limits;
+  const left = daily === null ? null : Math.max(0, daily - (outcomes.enqueued ?? 0));
+  const allowance =
+    left === null
+      ? 'the key has no daily limit of new addresses'
+      : daily === 0
+        ? 'the key looks up saved addresses alone'
+        : `the key takes ${left} of ${daily} new addresses today`;
+  if (isEndless) return `unknown how many addresses and how long; ${allowance}`;
+  const finished = [...reading.visits.keys()].filter((ip) => before.has(ip)).length;
+  const todo = reading.visits.size - finished;
+  const fastest = todo / Math.min(rate, concurrency * 100);
+  const days = daily && left !== null && todo > left ? Math.ceil((todo - left) / daily) : 0;
+  const longest = days > 0 ? `, or ${days} more days if all are new` : ', and longer for new ones';
+  return (
+    `${reading.lines} lines, ${reading.visits.size} addresses, ${finished} finished before, ${todo} to look up; ${allowance}; ` +
+    `at least ${duration(fastest)} if all are saved${todo > 0 ? longest : ''}`
+  );
+};
+
+/** @returns false: it was stopped @throws DoorplateError for a refusal that says nothing of the address, as of the key */
+const lookUpAll = async (
+  addresses: Iterable<string> | AsyncIterable<string>,
+  file: CompaniesFile,
+  { visits }: Reading,
+  { client, signal, terminal, concurrency = CONCURRENCY }: EnrichOptions,
+): Promise<boolean> => {
+  const counts = { company: 0, isp: 0, unclassified: 0, invalid: 0, failed: 0 };
+  const many = client.lookupMany(addresses, { concurrency, signal, skip: file.finished });
   const line = showProgress(() => many.progress, terminal);
-  let isStopped = false;
+  let ending = '; ';
   try {
     for await (const looked of many) {
-      await file.write(looked, requests.get(looked.ip) ?? 0);
-      counts[looked.result?.match_type ?? 'failed'] += 1;
+      const { error, result, ip } = looked;
+      if (error && error.code !== 'invalid_ip' && error.outcome === 'refused' && error.status !== 429)
+        throw error;
+      await file.write(looked, visits.get(ip)?.requests ?? 0);
+      counts[result?.match_type ?? (error?.code === 'invalid_ip' ? 'invalid' : 'failed')] += 1;
     }
+    return true;
   } catch (error) {
-    if (!(error instanceof DoorplateError && error.kind === 'aborted')) throw error;
-    isStopped = true;
+    if (!(error instanceof DoorplateError && error.kind === 'aborted')) {
+      await file.close();
+      ending = '\n';
+      throw error;
+    }
+    return false;
   } finally {
     line.end();
-    await file.close();
+    const { company, isp, unclassified, invalid, failed } = counts;
+    terminal.write(
+      `${company} companies, ${isp} networks of providers, ${unclassified} unclassified, ${invalid} that no lookup takes, ${failed} failed` +
+        `${failed > 0 ? ' (the same command tries them again)' : ''}${ending}`,
+    );
   }
-  const { company, isp, unclassified, failed } = counts;
-  terminal.write(
-    `${company} companies, ${isp} networks of providers, ${unclassified} unclassified, ${failed} failed; ` +
-      `${notPublic} lines with addresses that are not public, ${without} without one.\n` +
-      `${isStopped ? 'Stopped: the same command goes on from here. ' : ''}The results are in ${options.out}.\n`,
-  );
-  return !isStopped;
 };
+
+interface Company {
+  readonly name: string;
+  readonly website: string;
+  addresses: number;
+  readonly visits: Visits;
+}
+
+/** Writes the visits of each company, the most first. */
+const summarise = async (
+  path: string,
+  rows: readonly Row[],
+  visits: ReadonlyMap<string, Visits>,
+): Promise<void> => {
+  const companies = new Map<string, Company>();
+  for (const { ip, name, website } of rows) {
+    const own = visits.get(ip);
+    if (name === '' || own === undefined) continue;
+    const key = JSON.stringify([name, website]);
+    const company = companies.get(key) ?? {
+      name,
+      website,
+      addresses: 0,
+      visits: { requests: 0, first: null, last: null },
+    };
+    companies.set(key, company);
+    company.addresses += 1;
+    company.visits.requests += own.requests;
+    company.visits.first = bound(Math.min, company.visits.first, own.first);
+    company.visits.last = bound(Math.max, company.visits.last, own.last);
+  }
+  const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
+  const lines = [...companies.values()]
+    .sort((a, b) => b.visits.requests - a.visits.requests || (a.name < b.name ? -1 : 1))
+    .map(({ name, website, addresses, visits: { requests, first, last } }) =>
+      csvLine([name, website, requests, addresses, iso(first), iso(last)]),
+    );
+  await writeFile(
+    path,
+    `${csvLine(['name', 'website', 'visits', 'addresses', 'first', 'last'])}${lines.join('')}`,
+  );
+};
+
+const bound = (of: (...all: number[]) => number, a: number | null, b: number | null): number | null =>
+  a === null ? b : b === null ? a : of(a, b);

@@ -58,7 +58,7 @@ export const progressText = ({ total, done, pending, waiting }: LookupProgress, 
   return `[${bar}] ${done} of ${total} (${Math.floor(share * 100)} %), ${pending} pending, ${rate.toFixed(1)}/s${left}${why}`;
 };
 
-const duration = (seconds: number): string => {
+export const duration = (seconds: number): string => {
   if (seconds < 90) return `${Math.ceil(seconds)} s`;
   if (seconds < 5_400) return `${Math.ceil(seconds / 60)} min`;
   return `${(seconds / 3_600).toFixed(1)} h`;

@@ -1,120 +1,188 @@
-/** The addresses of a log, with how many of its lines have each. */
+/** Reads logs line by line: files, folders and the standard input, packed or not, in any of the usual encodings. */
 import { createReadStream } from 'node:fs';
-import { BlockList, isIP } from 'node:net';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
-import { canonicalAddress } from '../canonical-address.ts';
-import { parseCsvLine } from './csv.ts';
+import { open, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline, type Transform } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
+import * as zlib from 'node:zlib';
+import { detectFormat, type Format, type FormatOptions, formatOf, type Read } from './formats.ts';
 
-export type LogFormat = 'combined' | 'json' | 'csv';
-
-export interface LogAddresses {
-  readonly lines: number;
-  /** Lines without an address. */
-  readonly without: number;
-  /** Lines by public address. */
-  readonly requests: ReadonlyMap<string, number>;
-  /** Lines whose address is not public. */
-  readonly notPublic: number;
+export interface LogLine {
+  readonly text: string;
+  readonly read: Read;
 }
 
-const USUAL_FIELDS = ['ip', 'remote_addr', 'client_ip', 'clientip', 'remote_ip', 'remoteip', 'c-ip', 'host'];
+export interface Log {
+  /** `-` is the standard input. */
+  readonly path: string;
+  readonly format: Format;
+  readonly firstLine: string;
+  readonly lines: AsyncIterable<LogLine>;
+}
 
-const local = new BlockList();
-for (const [network, bits] of [
-  ['10.0.0.0', 8],
-  ['127.0.0.0', 8],
-  ['169.254.0.0', 16],
-  ['172.16.0.0', 12],
-  ['192.168.0.0', 16],
-  ['0.0.0.0', 8],
-] as const)
-  local.addSubnet(network, bits, 'ipv4');
-for (const [network, bits] of [
-  ['fc00::', 7],
-  ['fe80::', 10],
-  ['::', 127],
-] as const)
-  local.addSubnet(network, bits, 'ipv6');
+const SAMPLE_LINES = 50;
+const FOLLOW_MS = 500;
+
+/** The files in folders, sorted, and what else is named. @throws Error for a folder without a file */
+export const logPaths = async (named: readonly string[]): Promise<string[]> => {
+  const paths: string[] = [];
+  for (const path of named) {
+    const isFolder = async (): Promise<boolean> =>
+      (await stat(path).catch(() => null))?.isDirectory() ?? false;
+    if (path === '-' || !(await isFolder())) {
+      paths.push(path);
+      continue;
+    }
+    const files: string[] = [];
+    for (const entry of await readdir(path, { recursive: true })) {
+      if ((await stat(join(path, entry))).isFile()) files.push(join(path, entry));
+    }
+    if (files.length === 0) throw new Error(`${path} is a folder without a file`);
+    paths.push(...files.sort());
+  }
+  return paths;
+};
 
 /**
- * @param path `-` is the standard input; a name that ends in `.gz` is unpacked
- * @param field of JSON objects or CSV headers; by default the first of the usual names
+ * Opens a log and tells its format by its first lines.
+ * @param follow goes on with what is appended, also to the file that replaces a rotated one, until `signal`
+ * @throws Error with one line for a file that cannot be read
  */
-export const readLog = async (
+export const openLog = async (
   path: string,
-  format: LogFormat,
-  field: string | undefined,
-): Promise<LogAddresses> => {
-  const requests = new Map<string, number>();
-  let [lines, without, notPublic] = [0, 0, 0];
-  const addressIn = reader(format, field);
-  for await (const line of createInterface({ input: open(path), crlfDelay: Infinity })) {
-    if (line.trim() === '') continue;
-    const found = addressIn(line);
-    if (found === 'header') continue;
-    lines += 1;
-    if (found === null) without += 1;
-    else if (isLocal(found)) notPublic += 1;
-    else requests.set(found, (requests.get(found) ?? 0) + 1);
+  options: FormatOptions,
+  follow?: { readonly signal: AbortSignal },
+): Promise<Log> => {
+  const texts = (follow ? followed(path, follow.signal) : textsOf(path))[Symbol.asyncIterator]();
+  const sample: string[] = [];
+  let next = await texts.next();
+  // What grows may hold a line only: the format is told by what is there.
+  const enough = follow ? 1 : SAMPLE_LINES;
+  while (!next.done) {
+    sample.push(next.value);
+    if (sample.length >= enough) break;
+    next = await texts.next();
   }
-  return { lines, without, requests, notPublic };
+  const format = formatOf(options.format ?? detectFormat(sample), options);
+  async function* lines(): AsyncGenerator<LogLine> {
+    for (const text of sample) yield { text, read: format.read(text) };
+    if (next.done) return;
+    for (let one = await texts.next(); !one.done; one = await texts.next()) {
+      yield { text: one.value, read: format.read(one.value) };
+    }
+  }
+  return { path, format, firstLine: sample[0] ?? '', lines: lines() };
 };
 
-const open = (path: string): Readable => {
-  if (path === '-') return process.stdin;
-  const file = createReadStream(path);
-  return path.endsWith('.gz') ? file.pipe(createGunzip()) : file;
-};
-
-const isLocal = (ip: string): boolean => local.check(ip, isIP(ip) === 4 ? 'ipv4' : 'ipv6');
-
-const asAddress = (text: unknown): string | null => {
-  if (typeof text !== 'string') return null;
-  // A list of forwarded addresses has the visitor's first.
-  const canonical = canonicalAddress(text.split(',')[0] ?? '');
-  return isIP(canonical) === 0 ? null : canonical;
-};
-
-const reader = (
-  format: LogFormat,
-  field: string | undefined,
-): ((line: string) => string | null | 'header') => {
-  if (format === 'json') return (line) => inJson(line, field);
-  if (format === 'csv') return csvReader(field);
-  // A virtual host's name may come first.
-  return (line) => {
-    const words = line.split(' ', 3);
-    return asAddress(words[0]) ?? asAddress(words[1]);
-  };
-};
-
-const inJson = (line: string, field: string | undefined): string | null => {
+/** The lines that are not empty. */
+async function* textsOf(path: string): AsyncGenerator<string> {
+  let pending = '';
   try {
-    const value: unknown = JSON.parse(line);
-    if (typeof value !== 'object' || value === null) return null;
-    const fields = value as Record<string, unknown>;
-    const names = field === undefined ? USUAL_FIELDS : [field];
-    return names.map((name) => asAddress(fields[name])).find((ip) => ip !== null) ?? null;
-  } catch {
-    return null;
+    for await (const text of decoded(path === '-' ? process.stdin : createReadStream(path))) {
+      const lines = (pending + text).split('\n');
+      pending = lines.pop() ?? '';
+      for (const line of lines) if (line.trim() !== '') yield line.replace(/\r$/, '');
+    }
+  } catch (error) {
+    throw new Error(`${path === '-' ? 'the standard input' : path} cannot be read: ${reasonOf(error)}`);
   }
+  if (pending.trim() !== '') yield pending.replace(/\r$/, '');
+}
+
+const reasonOf = (error: unknown): string => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return 'there is no such file';
+  if (code === 'EISDIR') return 'it is a folder';
+  if (code === 'EACCES') return 'permission denied';
+  if (code === 'Z_BUF_ERROR' || code === 'ZSTD_error_srcSize_wrong') return 'it is packed and ends too early';
+  return message;
 };
 
-const csvReader = (field: string | undefined): ((line: string) => string | null | 'header') => {
-  let column: number | null = null;
-  return (line) => {
-    const cells = parseCsvLine(line);
-    if (column !== null) return asAddress(cells[column]);
-    const names = field === undefined ? USUAL_FIELDS : [field.toLowerCase()];
-    column = cells.findIndex((cell) => names.includes(cell.trim().toLowerCase()));
-    if (column >= 0) return 'header';
-    if (field !== undefined) throw new Error(`the first line has no column ${field}`);
-    column = Math.max(
-      0,
-      cells.findIndex((cell) => asAddress(cell) !== null),
-    );
-    return asAddress(cells[column]);
-  };
+const startsWith = (bytes: Buffer, ...magic: number[]): boolean =>
+  magic.every((byte, index) => bytes[index] === byte);
+
+/** Unpacks by the first bytes, whatever the name, and decodes UTF-8 or, by its mark, UTF-16. */
+async function* decoded(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const packed = await peeked(bytes, 4);
+  const { head, all } = await peeked(unpacked(packed), 2);
+  const encoding = startsWith(head, 0xff, 0xfe)
+    ? 'utf-16le'
+    : startsWith(head, 0xfe, 0xff)
+      ? 'utf-16be'
+      : 'utf-8';
+  const decoder = new TextDecoder(encoding);
+  for await (const chunk of all) yield decoder.decode(chunk, { stream: true });
+  yield decoder.decode();
+}
+
+const unpacked = ({ head, all }: Peeked): AsyncIterable<Buffer> => {
+  if (startsWith(head, 0x1f, 0x8b)) return pipeline(all, zlib.createGunzip(), () => undefined);
+  if (!startsWith(head, 0x28, 0xb5, 0x2f, 0xfd)) return all;
+  // Node has it from 22.15 on.
+  const { createZstdDecompress } = zlib as { createZstdDecompress?: () => Transform };
+  if (createZstdDecompress === undefined) throw new Error(`Node ${process.version} cannot unpack zstd`);
+  return pipeline(all, createZstdDecompress(), () => undefined);
 };
+
+interface Peeked {
+  readonly head: Buffer;
+  /** With the head. */
+  readonly all: AsyncIterable<Buffer>;
+}
+
+const peeked = async (bytes: AsyncIterable<Buffer>, count: number): Promise<Peeked> => {
+  const chunks = bytes[Symbol.asyncIterator]();
+  let head = Buffer.alloc(0);
+  let next = await chunks.next();
+  for (; !next.done && head.length < count; next = await chunks.next()) {
+    head = Buffer.concat([head, next.value]);
+    if (head.length >= count) break;
+  }
+  async function* all(): AsyncGenerator<Buffer> {
+    if (head.length > 0) yield head;
+    if (next.done) return;
+    for (let one = await chunks.next(); !one.done; one = await chunks.next()) yield one.value;
+  }
+  return { head, all: all() };
+};
+
+/** The lines of a growing file. Where another file takes its place, or it becomes shorter, that is read from its start. */
+async function* followed(path: string, signal: AbortSignal): AsyncGenerator<string> {
+  const buffer = Buffer.alloc(65_536);
+  let isOpened = false;
+  while (!signal.aborted) {
+    const file = await open(path).catch((error: unknown) => {
+      if (!isOpened) throw new Error(`${path} cannot be read: ${reasonOf(error)}`);
+      return null;
+    });
+    if (file === null) {
+      // It is being rotated.
+      await rest(signal);
+      continue;
+    }
+    isOpened = true;
+    try {
+      const { ino } = await file.stat();
+      const decoder = new TextDecoder();
+      let [position, pending] = [0, ''];
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
+        position += bytesRead;
+        const lines = (pending + decoder.decode(buffer.subarray(0, bytesRead), { stream: true })).split('\n');
+        pending = lines.pop() ?? '';
+        for (const line of lines) if (line.trim() !== '') yield line.replace(/\r$/, '');
+        if (bytesRead > 0) continue;
+        if (signal.aborted) return;
+        const now = await stat(path).catch(() => null);
+        if (now !== null && (now.ino !== ino || now.size < position)) break;
+        await rest(signal);
+      }
+      if (pending.trim() !== '') yield pending;
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+const rest = (signal: AbortSignal): Promise<void> =>
+  pause(FOLLOW_MS, undefined, { signal }).catch(() => undefined);

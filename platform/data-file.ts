@@ -96,9 +96,16 @@ export interface Mmdb {
 /** Blocks without a record that `sample` passes over. */
 const MAX_STEPS = 10_000;
 const SEPARATOR_BYTES = 16;
+const ZIP = Buffer.from('PK\x03\x04', 'latin1');
+/** Begins the metadata of an MMDB file. */
+const METADATA = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1');
 
-/** Opens an MMDB file's content and reads a record. @throws Error if the content is damaged */
+/** Opens an MMDB file's content and reads a record. @throws Error that says what else it is, or that it is damaged */
 export const openMmdb = (content: Buffer): Mmdb => {
+  if (content.length === 0) throw new Error('the file is empty');
+  if (content[0] === 0x1f && content[1] === 0x8b) throw new Error('the file is packed by gzip: unpack it');
+  if (content.subarray(0, 4).equals(ZIP)) throw new Error('the file is a ZIP archive: unpack it');
+  if (!content.includes(METADATA)) throw new Error('the file is not an MMDB database');
   const reader = new Reader<MmdbRecord>(content);
   const { databaseType, ipVersion, searchTreeSize } = reader.metadata;
   if (searchTreeSize + SEPARATOR_BYTES > content.length) throw new Error('the file is cut off');

@@ -1,0 +1,1 @@
+"""The command ``doorplate-client``: the companies behind the addresses of logs."""

@@ -1,0 +1,255 @@
+/** The formats of logs: each is told by its own look, and finds the visitor's address and the time in a line. */
+import { BlockList, isIP } from 'node:net';
+import { canonicalAddress } from '../canonical-address.ts';
+import { parseCsvLine } from './csv.ts';
+
+export const FORMATS = ['combined', 'json', 'alb', 'w3c', 'haproxy', 'csv', 'tsv'] as const;
+export type FormatName = (typeof FORMATS)[number];
+
+/** Which address of a line is the visitor's: that of the connection, or that of the X-Forwarded-For at the end. */
+export type IpFrom = 'first' | 'last';
+
+export interface FormatOptions {
+  readonly format?: FormatName | undefined;
+  /** A JSON path with dots, or the name of a column. */
+  readonly field?: string | undefined;
+  readonly ipFrom?: IpFrom | undefined;
+}
+
+export interface Visit {
+  /** One spelling for each address. */
+  readonly ip: string;
+  /** Milliseconds since 1970, or null where the line has no time that can be read. */
+  readonly at: number | null;
+}
+
+/** What a line is: a visit, a header or comment of the format, or a line without an address. */
+export type Read = Visit | 'header' | null;
+
+export interface Format {
+  /** For people: what the log was taken for. */
+  readonly name: string;
+  read(line: string): Read;
+}
+
+const ADDRESS_FIELDS = [
+  ...['ip', 'remote_addr', 'remote_ip', 'client_ip', 'clientip', 'remoteip', 'c-ip', 'clienthost'],
+  ...['client', 'source_ip', 'host'],
+];
+/** Caddy's come first: `client_ip` is the visitor behind its trusted proxies. */
+const ADDRESS_PATHS = ['request.client_ip', 'request.remote_ip', ...ADDRESS_FIELDS];
+const TIME_FIELDS = [
+  ...['time_iso8601', '@timestamp', 'timestamp', 'startutc', 'time', 'ts', 'msec', 'datetime', 'date'],
+  'time_local',
+];
+
+const local = new BlockList();
+for (const [network, bits] of [
+  ['10.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['0.0.0.0', 8],
+] as const)
+  local.addSubnet(network, bits, 'ipv4');
+for (const [network, bits] of [
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['::', 127],
+] as const)
+  local.addSubnet(network, bits, 'ipv6');
+
+export const isLocal = (ip: string): boolean => local.check(ip, isIP(ip) === 4 ? 'ipv4' : 'ipv6');
+
+/** Returns the address in `text`: bare, in brackets, with a port, or the first public one of a list. */
+export const addressIn = (text: unknown): string | null => {
+  if (typeof text !== 'string') return null;
+  const all = text.split(',').flatMap((one) => oneAddress(one) ?? []);
+  return all.find((ip) => !isLocal(ip)) ?? all[0] ?? null;
+};
+
+const oneAddress = (text: string): string | null => {
+  const trimmed = text.trim().replace(/^"|"$/g, '');
+  const bracketed = /^\[([^\]]+)\](?::\d+)?$/.exec(trimmed)?.[1];
+  const bare = bracketed ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(trimmed)?.[1] ?? trimmed;
+  const canonical = canonicalAddress(bare);
+  return isIP(canonical) === 0 || canonical.includes('%') ? null : canonical;
+};
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+const BRACKETED_TIME =
+  /\[?(\d{2})\/([A-Z][a-z]{2})\/(\d{4}):(\d{2}:\d{2}:\d{2})(?:\.\d+)?(?: ([+-]\d{2})(\d{2}))?\]?/;
+
+/** Above each of these a number since 1970 is in milliseconds, microseconds and nanoseconds. */
+const UNITS = [1e11, 1e14, 1e17];
+
+/** Returns the time in a text of the usual forms, or since 1970 in any unit. A time without a zone is UTC. */
+export const timeIn = (value: unknown): number | null => {
+  if (typeof value === 'number' || (typeof value === 'string' && /^\d{9,19}(\.\d+)?$/.test(value))) {
+    const number = Number(value);
+    const ms = number * 1_000 ** (1 - UNITS.filter((limit) => number >= limit).length);
+    return ms > 0 && ms < 1e14 ? Math.round(ms) : null;
+  }
+  if (typeof value !== 'string') return null;
+  const log = BRACKETED_TIME.exec(value);
+  const iso = log
+    ? `${log[3]}-${String(MONTHS.indexOf(log[2] ?? '') + 1).padStart(2, '0')}-${log[1]}T${log[4]}${log[5] ? `${log[5]}:${log[6]}` : 'Z'}`
+    : value.trim().replace(/^(\d{4}-\d{2}-\d{2})[ \t](\d)/, '$1T$2');
+  if (!/^\d{4}-\d{2}-\d{2}/.test(iso)) return null;
+  const ms = Date.parse(/T[\d:.]+$/.test(iso) ? `${iso}Z` : iso);
+  return Number.isNaN(ms) ? null : ms;
+};
+
+const visit = (ip: string | null, time: unknown): Visit | null =>
+  ip === null ? null : { ip, at: timeIn(time) };
+
+/** Common, combined, with a virtual host before it, and nginx's with X-Forwarded-For at either end. */
+const combined = (ipFrom: IpFrom | undefined): Format => ({
+  name: 'common or combined (Apache, nginx)',
+  read: (line) => {
+    // A list of forwarded addresses may stand where the address does.
+    const words = (line.split(' [', 1)[0] ?? '').split(/(?<!,)\s+/, 3);
+    const first = addressIn(words[0]) ?? addressIn(words[1]);
+    const last = addressIn(/"([^"]*)"\s*$/.exec(line)?.[1]);
+    const forwarded = ipFrom === 'last' || (ipFrom === undefined && (first === null || isLocal(first)));
+    return visit((forwarded ? last : null) ?? first, line);
+  },
+});
+
+const parsed = (line: string): Record<string, unknown> | null => {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+};
+
+const lowered = (object: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(object).map(([name, value]) => [name.toLowerCase(), value]));
+
+/** Returns the value of a name, or at a path whose parts are separated by dots. */
+const valueAt = (object: Record<string, unknown>, path: string): unknown => {
+  if (path in object) return object[path];
+  const [first = '', ...rest] = path.split('.');
+  const inner = object[first];
+  if (rest.length === 0 || typeof inner !== 'object' || inner === null) return undefined;
+  return valueAt(inner as Record<string, unknown>, rest.join('.'));
+};
+
+const json = (field: string | undefined): Format => ({
+  name: 'JSON lines',
+  read: (line) => {
+    const object = parsed(line);
+    if (object === null) return null;
+    const insensitive = lowered(object);
+    const ip =
+      field === undefined
+        ? ADDRESS_PATHS.map((path) => addressIn(valueAt(insensitive, path))).find((one) => one !== null)
+        : addressIn(valueAt(object, field));
+    const time = TIME_FIELDS.map((name) => insensitive[name]).find((value) => timeIn(value) !== null);
+    return visit(ip ?? null, time);
+  },
+});
+
+const ALB = /^(?:https?|h2|wss?|grpcs?) (\S+) \S+ (\S+) /;
+const alb: Format = {
+  name: 'AWS Application Load Balancer',
+  read: (line) => {
+    const match = ALB.exec(line);
+    return match ? visit(addressIn(match[2]), match[1]) : null;
+  },
+};
+
+/** An address may be IPv6 without brackets: the port is what follows the last colon. */
+const HAPROXY = /(?:^|\s)(\S+):\d+ (\[\d{2}\/[A-Z][a-z]{2}\/\d{4}:[\d:.]+(?: [+-]\d{4})?\])/;
+const haproxy: Format = {
+  name: 'HAProxy',
+  read: (line) => {
+    const match = HAPROXY.exec(line);
+    return match ? visit(addressIn(match[1]), match[2]) : null;
+  },
+};
+
+/** IIS and CloudFront: comments begin with #, and `#Fields:` names the columns, anew wherever it stands. */
+const w3c = (field: string | undefined): Format => {
+  let columns: string[] = [];
+  return {
+    name: 'W3C extended (IIS, CloudFront)',
+    read: (line) => {
+      if (line.startsWith('#')) {
+        const fields = /^#Fields:\s*(.*)$/i.exec(line)?.[1];
+        if (fields !== undefined) columns = fields.trim().toLowerCase().split(/\s+/);
+        return 'header';
+      }
+      const cells = line.includes('\t') ? line.split('\t') : line.split(' ');
+      const cell = (name: string): string | undefined => cells[columns.indexOf(name)];
+      const ip = (field === undefined ? ['c-ip', 'x-forwarded-for'] : [field.toLowerCase()])
+        .map((name) => addressIn(cell(name)))
+        .find((one) => one !== null);
+      return visit(ip ?? null, `${cell('date') ?? ''} ${cell('time') ?? ''}`);
+    },
+  };
+};
+
+/** With a header, or without one where a column of the first line holds an address. */
+const separated = (separator: ',' | '\t', field: string | undefined): Format => {
+  let columns: { readonly ip: number; readonly time: number } | null = null;
+  const split = (line: string): string[] => (separator === ',' ? parseCsvLine(line) : line.split('\t'));
+  return {
+    name: separator === ',' ? 'CSV' : 'TSV',
+    read: (line) => {
+      const cells = split(line);
+      if (columns === null) {
+        const names = cells.map((cell) => cell.trim().toLowerCase());
+        const indexOf = (wanted: readonly string[]): number =>
+          wanted.map((name) => names.indexOf(name)).find((index) => index >= 0) ?? -1;
+        const ip = indexOf(field === undefined ? ADDRESS_FIELDS : [field.toLowerCase()]);
+        if (ip < 0 && field !== undefined) throw new Error(`the first line has no column ${field}`);
+        const found = cells.findIndex((cell) => addressIn(cell) !== null);
+        columns = { ip: ip >= 0 ? ip : Math.max(0, found), time: ip >= 0 ? indexOf(TIME_FIELDS) : -1 };
+        if (ip >= 0) return 'header';
+      }
+      return visit(addressIn(cells[columns.ip]), cells[columns.time]);
+    },
+  };
+};
+
+/** Makes a format by its name. */
+export const formatOf = (name: FormatName, { field, ipFrom }: FormatOptions = {}): Format => {
+  switch (name) {
+    case 'combined':
+      return combined(ipFrom);
+    case 'json':
+      return json(field);
+    case 'alb':
+      return alb;
+    case 'w3c':
+      return w3c(field);
+    case 'haproxy':
+      return haproxy;
+    case 'csv':
+      return separated(',', field);
+    case 'tsv':
+      return separated('\t', field);
+  }
+};
+
+/** Tells a format by the first lines of a log. @param sample lines that are not empty */
+export const detectFormat = (sample: readonly string[]): FormatName => {
+  const [first = ''] = sample;
+  const most = (is: (line: string) => boolean): boolean => sample.filter(is).length * 2 > sample.length;
+  if (sample.some((line) => /^#Fields:/i.test(line))) return 'w3c';
+  if (most((line) => line.startsWith('{') && parsed(line) !== null)) return 'json';
+  if (most((line) => ALB.test(line))) return 'alb';
+  if (most((line) => HAPROXY.test(line))) return 'haproxy';
+  const hasColumn = (cells: readonly string[]): boolean =>
+    cells.length > 1 &&
+    cells.some((cell) => ADDRESS_FIELDS.includes(cell.trim().toLowerCase()) || addressIn(cell) !== null);
+  if (!first.includes('[') && hasColumn(first.split('\t'))) return 'tsv';
+  const isList = /^\S+(?:, \S+)+ /.test(first);
+  if (!isList && !first.includes('[') && hasColumn(parseCsvLine(first))) return 'csv';
+  if (ADDRESS_FIELDS.includes(first.trim().toLowerCase())) return 'csv';
+  return 'combined';
+};
