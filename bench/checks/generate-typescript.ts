@@ -10,7 +10,7 @@ import { openApiDocument } from '../../http/docs/openapi.ts';
 const FILE = new URL('../../clients/typescript/src/generated.ts', import.meta.url);
 /** Operations that browsers call with a tracker's id, and never a partner with a key. */
 const PIXEL = '/tracking/';
-const NOTE = '// Made from the OpenAPI document by generate.ts: never edited by hand.\n\n';
+const NOTE = '// Made from the OpenAPI document by generate-typescript.ts: never edited by hand.\n\n';
 
 interface Operation {
   readonly operationId: string;

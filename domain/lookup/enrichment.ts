@@ -23,7 +23,7 @@ export interface OpenRound {
   readonly attempts: number;
   readonly next_attempt_at: string;
   readonly reservations: List<Reservation>;
-  /** Attempts that had failed before a reservation joined, by its id; of the others there are none. */
+  /** Attempts that had failed before a reservation joined, by its id; 0 where absent. */
   readonly attempts_before: PersistentMap<string, number>;
   /** Providers that answered in earlier attempts that they know nothing. */
   readonly answered: readonly string[];

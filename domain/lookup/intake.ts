@@ -10,7 +10,7 @@ import {
   type WorkKind,
 } from './events.ts';
 
-/** Retention of a partner's ended reservations (architecture, Streams). */
+/** Retention of a partner's ended reservations (docs/architecture.md, Rules of the streams). */
 export const INTAKE_KEPT_DAYS = 90;
 
 export interface OpenReservation {

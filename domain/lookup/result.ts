@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Days after its last use on which a saved result is forgotten (architecture, Streams). */
+/** Days after its last use on which a saved result is forgotten (docs/architecture.md, Rules of the streams). */
 export const RESULT_KEPT_DAYS = 400;
 
 /** Company and Network fields as the API names them; any may be unknown. */

@@ -9,7 +9,7 @@ import { throttled } from '../../platform/clock/waiting.ts';
 import type { ProcessorDeps } from '../deps.ts';
 import { forEachIsolated } from '../for-each.ts';
 
-/** Retention of usage (architecture, Streams). */
+/** Retention of usage (docs/architecture.md, Rules of the streams). */
 const USAGE_DAYS = 400;
 const MAX_STREAMS_PER_RUN = 100;
 

@@ -241,13 +241,13 @@ const move = (
   const made = changes.made.get(id);
   const attempts_before =
     attempts ?? made?.attempts_before ?? changes.states.get(id)?.attempts_before ?? null;
-  if (made && !isFinal(made.state, state)) Object.assign(made, { state, ended_at, attempts_before });
+  if (made && !isEnded(made.state, state)) Object.assign(made, { state, ended_at, attempts_before });
   const before = changes.states.get(id)?.state;
-  if (before && isFinal(before, state)) return;
+  if (before && isEnded(before, state)) return;
   changes.states.set(id, { reservation_id: id, state, ended_at, attempts_before });
 };
 
-const isFinal = (before: ReservationRow['state'], next: ReservationRow['state']): boolean =>
+const isEnded = (before: ReservationRow['state'], next: ReservationRow['state']): boolean =>
   before === 'completed' || before === 'gave_up' || (before === 'settled' && next === 'submitted');
 
 /** Projects saved results, open enrichments and each partner's reservations: the read model of GET /v1/lookup. */

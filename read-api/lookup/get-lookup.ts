@@ -21,7 +21,7 @@ import {
 } from './answer.ts';
 import { getLookupOperation, POLL_SECONDS } from './schemas.ts';
 
-/** The distinct addresses being looked up in this process (decisions, Lookup: `lookup_capacity`). */
+/** The distinct addresses being looked up in this process (contract, Lookup 10: `lookup_capacity`). */
 interface InFlight {
   /** Returns null where the ceiling is reached; otherwise what to call when the lookup has ended. */
   enter(ip: string): (() => void) | null;
@@ -111,13 +111,13 @@ interface GetLookupDeps {
   readonly configured: () => readonly string[];
   /** Waits until the read models have all that the store has now; false after the time limit. */
   readonly caughtUp: () => Promise<boolean>;
-  /** The same for a poll of what is known already, which makes no read model hurry. */
+  /** The same for a poll of what is known already; it does not wake the projections. */
   readonly hasCaughtUp: (withinMs: number) => Promise<boolean>;
 }
 
-/** A poll waits so long for the end of work that it finds unfinished, milliseconds. */
+/** The longest wait for the read models while work is unfinished, in milliseconds. */
 const UNFINISHED_MS = 4_000;
-/** And where a saved result serves anyway. */
+/** The longest wait for them where a saved result can serve, in milliseconds. */
 const SAVED_MS = 1_000;
 
 /** GET /v1/lookup: reads a saved result or polls a submission. Never starts work. */
@@ -159,7 +159,7 @@ const read = async (
   const readNow = () => readLookup(deps.pool, ip, partner_id, request.receivedAt);
   let view = await readNow();
   const configured = deps.configured();
-  if (!isFinal(view, request.receivedAt, configured)) {
+  if (!isSettled(view, request.receivedAt, configured)) {
     await catchUp(deps, view);
     view = await readNow();
   }
@@ -173,7 +173,7 @@ const read = async (
 };
 
 /** Nothing that the log may hold by now changes it before it goes stale. */
-const isFinal = ({ saved }: LookupView, at: number, configured: readonly string[]): boolean =>
+const isSettled = ({ saved }: LookupView, at: number, configured: readonly string[]): boolean =>
   saved !== null && !isIncomplete(saved, configured) && !isStale(saved, at);
 
 /**

@@ -1,4 +1,4 @@
-// Made from the OpenAPI document by generate.ts: never edited by hand.
+// Made from the OpenAPI document by generate-typescript.ts: never edited by hand.
 
 /** Where each operation is. */
 export const endpoints = {
