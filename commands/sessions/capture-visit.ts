@@ -49,7 +49,7 @@ export interface Capture {
   readonly custom: CustomParameters;
 }
 
-/** `retry`: a repeated visit, nothing was written. `full`: a new session is refused, because a delivery queue is full. */
+/** `retry`: a repeated visit: nothing is written, and the request is counted. `full`: a new session is refused, because a delivery queue is full. */
 export type CaptureOutcome = 'session' | 'visit' | 'retry' | 'full';
 
 /** Daily keys that seal personal data of sessions. */
@@ -68,13 +68,13 @@ type ReserveQueue = (
 ) => Promise<QueueReservation | null>;
 
 /**
- * Adds a visit to its session, or begins one. `admitted` is called, possibly repeatedly, as soon as `full` is ruled out.
+ * Adds a visit to its session, or begins one. `onAdmitted` is called, possibly repeatedly, as soon as `full` is ruled out.
  * @throws OutcomeUnknown, or the port's other errors when nothing was written; repeating the visit is safe
  */
 export type CaptureVisit = (
   visit: Capture,
   context: CommandContext,
-  admitted?: () => void,
+  onAdmitted?: () => void,
 ) => Promise<CaptureOutcome>;
 
 /** A tab as this process knows it. */
@@ -114,7 +114,7 @@ export function createCaptureVisit(
   async function captureVisit(
     visit: Capture,
     context: CommandContext,
-    admitted: () => void = () => undefined,
+    onAdmitted: () => void = () => undefined,
   ): Promise<CaptureOutcome> {
     await batchDelay();
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
@@ -133,7 +133,7 @@ export function createCaptureVisit(
         const [event] = events;
         if (event === undefined) {
           knownTabs.set(tabId, tab);
-          admitted();
+          onAdmitted();
           return 'retry';
         }
         const begins = event.type === 'sessions.SessionCreated.v1';
@@ -145,7 +145,7 @@ export function createCaptureVisit(
           tab = await readStream();
           continue;
         }
-        admitted();
+        onAdmitted();
         try {
           const { generation, state } = tab;
           const { revision } = await appendSafely(

@@ -56,7 +56,7 @@ const MIN_ROOM_TO_CACHE = 1_000;
  * behind and the delivery comes although its room may have been given away.
  */
 const UNDER_WAY_MS = 10_000;
-/** The processor that queues deliveries polls without a pause for longer than this after each. */
+/** The processor that queues deliveries polls without a pause for longer than this after each wake-up. */
 const HURRIED_MS = 500;
 
 /**

@@ -41,7 +41,7 @@ interface FeedQuery {
   readonly now: number;
 }
 
-/** The sessions after a place, oldest first, without those that have expired. */
+/** The sessions after a position in the log, oldest first, without those that have expired. */
 export const readFeed = (
   db: DatabasePool,
   { partnerId, trackerId, after, limit, now }: FeedQuery,
@@ -136,7 +136,7 @@ interface OpenedSession extends SessionSecrets {
   readonly expires_at: string;
 }
 
-/** What a reveal needs of its session. A session never changes in any of it, so that a table may say so. */
+/** What a reveal needs of its session. These fields never change, so reading them from a table is safe (ADR 19). */
 export const createRevealableSessions = (deps: RevealableSessionDeps) => {
   const known = new LRUCache<string, OpenedSession>({ max: SESSIONS, ttl: REMEMBERED_MS });
 

@@ -37,7 +37,10 @@ export type SessionBody = z.output<typeof session>;
 
 export const sessionPreview = session
   .extend({ request_id: requestId.optional() })
-  .meta({ id: 'SessionPreview', description: 'One visit that a pixel recorded. Previewing it is free.' });
+  .meta({
+    id: 'SessionPreview',
+    description: 'Consecutive visits of one browser tab. Previewing it is free.',
+  });
 
 export const sessionFeed = z
   .object({

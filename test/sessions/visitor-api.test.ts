@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { createOwnHost, createServedHosts } from '../../http/server/own-host.ts';
 import { createVisitorAddress, networkOf } from '../../http/server/visitor.ts';
-import { withoutVisitor } from '../../write-api/sessions/capture-request.ts';
+import { nonVisitorReason } from '../../write-api/sessions/capture-request.ts';
 
 const headers = (of: Readonly<Record<string, string>>) => ({ header: (name: string) => of[name] });
 const visitorOf = createVisitorAddress(['127.0.0.0/8', '::1/128', '10.0.0.0/8', 'fd00::/8']);
@@ -77,7 +77,7 @@ describe('a request without a visitor', () => {
     ['crawler', { 'user-agent': 'WhatsApp/2.23.20.0 A' }],
     ['crawler', { 'user-agent': 'LinkedInBot/1.0 (compatible; Mozilla/5.0; Apache-HttpClient)' }],
   ])('is a %s', (reason, of) => {
-    expect(withoutVisitor(headers(of as Readonly<Record<string, string>>))).toBe(reason);
+    expect(nonVisitorReason(headers(of as Readonly<Record<string, string>>))).toBe(reason);
   });
   test.each([
     ['nothing said', {}],
@@ -95,7 +95,7 @@ describe('a request without a visitor', () => {
     ],
     ['another', { 'user-agent': 'Mozilla/5.0 (iPhone; CPU iPhone OS 17_0) [Pinterest/iOS]' }],
   ])('is not one with %s', (_what, of) => {
-    expect(withoutVisitor(headers(of as Readonly<Record<string, string>>))).toBeNull();
+    expect(nonVisitorReason(headers(of as Readonly<Record<string, string>>))).toBeNull();
   });
 });
 

@@ -69,7 +69,7 @@ const send = async (collector: string, visit: string, again = true): Promise<voi
   if (!taken && again) setTimeout(send, RETRY_AFTER_MS * (1 + Math.random()), collector, visit, false);
 };
 
-/** Spec, Limits: "Session token renewal". */
+/** Renewal of the session token (contract, Pixel). */
 const RENEWED_AFTER_MS = 30 * 60_000;
 /** The stored value: the token and the time of its last visit, milliseconds. */
 const STORED = /^(\w{8}-\w{4}-\w{4}-\w{4}-\w{12}) (\d+)$/;

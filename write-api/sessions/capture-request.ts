@@ -1,3 +1,4 @@
+/** What a pixel sends (contract, Pixel 1), and which requests come from prefetchers and crawlers (contract, Pixel 4). */
 import type { CustomParameters } from '../../domain/sessions/events.ts';
 import { asUuid } from '../../http/contract/parameters.ts';
 import type { ApiRequest } from '../../http/contract/route.ts';
@@ -37,8 +38,6 @@ const isValue = (value: unknown): boolean => {
 /** Counts code points, only if `length`, which counts UTF-16 units, is over the limit. */
 const isTooLong = (text: string): boolean =>
   text.length > MAX_VALUE_LENGTH && [...text].length > MAX_VALUE_LENGTH;
-
-/** What a pixel sends (contract, Pixel 1), and which requests no visitor stands behind (contract, Pixel 4). */
 
 export interface CaptureBody {
   readonly tracker_id: string;
@@ -101,7 +100,7 @@ const MAX_CHARACTERS = 512;
 const PREFETCH = /\bprefetch\b/i;
 
 /** Why a capture makes no session; null: a visitor's. A prerendered page is a prefetch too until it is shown. */
-export const withoutVisitor = (request: Pick<ApiRequest, 'header'>): 'prefetch' | 'crawler' | null => {
+export const nonVisitorReason = (request: Pick<ApiRequest, 'header'>): 'prefetch' | 'crawler' | null => {
   const purpose = request.header('sec-purpose') ?? request.header('purpose');
   if (purpose !== undefined && PREFETCH.test(purpose.slice(0, MAX_CHARACTERS))) return 'prefetch';
   const userAgent = (request.header('user-agent') ?? '').slice(0, MAX_CHARACTERS);

@@ -10,9 +10,9 @@ import { captureVisitOperation } from '../../read-api/sessions/schemas.ts';
 import {
   type CaptureBody,
   corsHeaders,
+  nonVisitorReason,
   parseCapture,
   trackerNamedBy,
-  withoutVisitor,
 } from './capture-request.ts';
 
 type Ceilings = Pick<
@@ -87,10 +87,10 @@ export interface CollectDeps {
   readonly rates: CaptureRates;
   /** Counts an accepted capture request durably. */
   readonly countCapture: (trackerId: string) => Promise<void>;
-  readonly onCapture: (outcome: Counted | 'refused') => void;
+  readonly onCapture: (outcome: CountedOutcome | 'refused') => void;
 }
 
-type Counted = Exclude<CaptureOutcome, 'full'> | 'prefetch' | 'crawler';
+type CountedOutcome = Exclude<CaptureOutcome, 'full'> | 'prefetch' | 'crawler';
 
 const PATH = '/tracking/collect';
 /** Contract, Requests 4. */
@@ -141,15 +141,15 @@ const collect = async (deps: CollectDeps, request: ApiRequest): Promise<Reply> =
   const tracker = await deps.trackers.find(sent.tracker_id);
   if (tracker === null) return refusal(request, 'tracker_not_found');
   const origin = request.header('origin') ?? '';
-  const ofPage = deps.trackers.allows(tracker, origin);
-  const code = await refusalOf(deps, request, sent.tracker_id, tracker, ofPage);
+  const originAllowed = deps.trackers.allows(tracker, origin);
+  const code = await refusalOf(deps, request, sent.tracker_id, tracker, originAllowed);
   if (code !== null) return refusal(request, code);
   const over = overCapacity(
     request,
     await deps.rates.admitCapture(sent.tracker_id, deps.visitorAddress(request)),
   );
   if (over !== null) return over;
-  const outcome = await write(deps, request, sent, tracker);
+  const outcome = await captureAndCount(deps, request, sent, tracker);
   // Not thrown: each visit would write a line into the log for as long as the partner leaves its queue full.
   if (outcome === 'full') return refusal(request, 'tracking_unavailable');
   deps.onCapture(outcome);
@@ -161,26 +161,26 @@ const refusalOf = async (
   request: ApiRequest,
   trackerId: string,
   { deleted, disabled }: CollectingTracker,
-  ofPage: boolean,
+  originAllowed: boolean,
 ): Promise<ErrorCode | null> => {
   if (deleted) return 'tracker_deleted';
   if (!(await collectsOn(request.header('host') ?? '', trackerId))) return 'untrusted_collector';
-  return ofPage && !disabled ? null : 'tracker_origin_denied';
+  return originAllowed && !disabled ? null : 'tracker_origin_denied';
 };
 
 /** The visit and its count at once: the answer waits for both. What finds the queue of deliveries full is not counted. */
-const write = async (
+const captureAndCount = async (
   { capture, countCapture, countryOf, visitorAddress }: CollectDeps,
   request: ApiRequest,
   sent: CaptureBody,
   { partner_id }: CollectingTracker,
-): Promise<Counted | 'full'> => {
+): Promise<CountedOutcome | 'full'> => {
   const { id, receivedAt: at } = request;
   const context: CommandContext = { correlationId: id, causationId: id, at, partnerId: partner_id };
   let counting: Promise<void> | null = null;
   const count = (): void => {
     counting ??= countCapture(sent.tracker_id);
-    // Looked at below, unless the visit itself fails first.
+    // Awaited below, unless the visit itself fails first.
     counting.catch(() => undefined);
   };
   const captured = (): Promise<CaptureOutcome> => {
@@ -188,7 +188,7 @@ const write = async (
     const visit = { ...sent, partner_id, ip, visitor_country: countryOf(ip) };
     return capture(visit, context, count).catch(asUnavailable);
   };
-  const without = withoutVisitor(request);
+  const without = nonVisitorReason(request);
   if (without !== null) count();
   const outcome = without ?? (await captured());
   try {
@@ -199,7 +199,7 @@ const write = async (
   return outcome;
 };
 
-/** The visit may be there or not, or others were quicker too often: sending it again does no harm. */
+/** The visit may be there or not, or its append kept conflicting: sending it again does no harm. */
 const asUnavailable = (cause: unknown): never => {
   const unsure = cause instanceof OutcomeUnknown || cause instanceof WrongExpectedRevision;
   throw unsure ? new TrackingUnavailable(cause.message, { cause }) : cause;
@@ -225,7 +225,7 @@ const refused = async (
   return { ...answer, headers: { ...answer.headers, ...corsHeaders(origin) } };
 };
 
-/** It names no tracker: any enabled one's page may go on, and is judged when it does. */
+/** A preflight names no tracker: any enabled one's page may go on, and the POST checks the origin. */
 const preflight = async ({ trackers }: CollectDeps, request: ApiRequest): Promise<Reply> => {
   const origin = request.header('origin');
   if (origin === undefined || !(await trackers.anyAllows(origin))) {

@@ -706,7 +706,7 @@ export interface components {
             created_at: string;
             data: components["schemas"]["SessionPreview"];
         };
-        /** @description One visit that a pixel recorded. Previewing it is free. */
+        /** @description Consecutive visits of one browser tab. Previewing it is free. */
         SessionPreview: {
             /** Format: uuid */
             session_id: string;
