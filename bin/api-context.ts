@@ -35,12 +35,12 @@ export interface ApiContext extends ReadModels {
   readonly countries: Countries;
 }
 
-export const openApiContext = async (
+export async function openApiContext(
   runtime: Runtime,
   limiter: RateLimiter,
   publicUrl: string,
   metrics: Metrics | undefined,
-): Promise<ApiContext> => {
+): Promise<ApiContext> {
   const { config, clock, pool, store, log } = runtime;
   const reads = readModels(runtime);
   const calls = createTrackerCallCounter(store, clock);
@@ -61,7 +61,7 @@ export const openApiContext = async (
     clues: openClues(runtime, metrics),
     countries: await createCountries(config.COUNTRY_MMDB, log),
   };
-};
+}
 
 const countCalls =
   (calls: TrackerCallCounter): ApiContext['countCall'] =>

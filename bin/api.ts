@@ -33,11 +33,11 @@ const apiRoutes = (context: ApiContext): Route[] => [
 ];
 
 /** Returns the API's routes for their descriptions alone, without a database: their handlers do not work. */
-export const documentedRoutes = (): Route[] => {
+export function documentedRoutes(): Route[] {
   const runtime = withAbsent({ config: loadConfig({}) });
   const context = withAbsent({ publicUrl: 'http://localhost:3000', runtime });
   return [...apiRoutes(context as unknown as ApiContext), healthRoute(() => true)];
-};
+}
 
 const withAbsent = <T extends object>(known: T): T =>
   new Proxy(known, { get: (of, name) => Reflect.get(of, name) ?? absent });
@@ -53,13 +53,13 @@ export interface Api {
 }
 
 /** Builds the partners' API: routes, limits and counting. */
-export const buildApi = async (
+export async function buildApi(
   runtime: Runtime,
   leases: Pick<Leases, 'alone'>,
   publicUrl: string,
   healthy: () => boolean,
   metrics?: Metrics,
-): Promise<Api> => {
+): Promise<Api> {
   const { config, log, clock, pool } = runtime;
   const limiter = createRateLimiter({ pool, clock, alone: leases.alone });
   const context = await openApiContext(runtime, limiter, publicUrl, metrics);
@@ -109,4 +109,4 @@ export const buildApi = async (
         await part.close();
     },
   };
-};
+}

@@ -60,19 +60,19 @@ const ENDED_SHOWN = 50;
 /** PostgreSQL refuses a NUL, which a path may hold. */
 const KEY_ID = /^[\w-]{1,100}$/;
 
-const withUses = async (db: Runtime['db'], keys: readonly KeyRow[]): Promise<DashboardKey[]> => {
+async function withUses(db: Runtime['db'], keys: readonly KeyRow[]): Promise<DashboardKey[]> {
   const uses = await listKeyUses(
     db,
     keys.map(({ key_id }) => key_id),
   );
   return keys.map((key) => ({ ...key, used_at: uses.get(key.key_id) ?? null }));
-};
+}
 
-const dashboardKeys = (
+function dashboardKeys(
   { store, db, clock }: Runtime,
   ownWrite: (position: Position | null) => Promise<unknown>,
   admitChange: (partnerId: string) => Promise<boolean>,
-): KeyDeps => {
+): KeyDeps {
   const changes = createKeyChanges({ store, projected: ownWrite, admitChange });
   return {
     ceilingsOf: async (partnerId) => {
@@ -93,7 +93,7 @@ const dashboardKeys = (
       changes.update(visit.user.partner_id, keyId, limits, visitContext(visit)),
     revoke: (visit, keyId) => changes.revoke(visit.user.partner_id, keyId, visitContext(visit)),
   };
-};
+}
 
 type WaitForHead = () => Promise<boolean>;
 
@@ -125,7 +125,7 @@ const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionD
 });
 
 /** Retries all failed deliveries as the API's retry does one. */
-const dashboardRetries = (runtime: Runtime, waitForHead: WaitForHead): DeliveryDeps => {
+function dashboardRetries(runtime: Runtime, waitForHead: WaitForHead): DeliveryDeps {
   const { db } = runtime;
   const retrying = retryDeps(runtime);
   return {
@@ -148,12 +148,12 @@ const dashboardRetries = (runtime: Runtime, waitForHead: WaitForHead): DeliveryD
       return { ...done, refused: code && answerTo(code) };
     },
   };
-};
+}
 
-const errorIn = ({ status, body }: ReturnType<typeof refusal>) => {
+function errorIn({ status, body }: ReturnType<typeof refusal>) {
   const { error } = JSON.parse(String(body));
   return { ok: false, status, code: error.code as string, message: error.message as string } as const;
-};
+}
 
 export interface Dashboard {
   readonly routes: readonly Route[];
@@ -161,10 +161,10 @@ export interface Dashboard {
 }
 
 /** Builds the dashboard: pages on the API's own routes, with separate logins. */
-export const buildDashboard = (
+export function buildDashboard(
   { runtime, limiter, ownWrite, waitForHead }: ApiContext,
   api: ApiDeps,
-): Dashboard => {
+): Dashboard {
   const { db, config, digest } = runtime;
   const logins = createLogins(runtime);
   const visitorAddress = createVisitorAddress(config.TRUSTED_PROXIES);
@@ -219,7 +219,7 @@ export const buildDashboard = (
     ],
   });
   return { routes, close: audits.close };
-};
+}
 
 /** More than a person needs; it limits scripts that use a person's cookie. */
 const FORMS_PER_MINUTE = 60;

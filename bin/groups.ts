@@ -45,7 +45,7 @@ const ALL: Followers = { projections: allProjections, processors: allProcessors 
  * processor that handles such streams. Retention deletes a stream after these have passed it, so that another consumer
  * that an event has stopped holds up nothing that it never reads. All consumers follow a kind that the catalogue lacks.
  */
-export const followersOf = (prefix: string, { projections, processors }: Followers = ALL): Consumers => {
+export function followersOf(prefix: string, { projections, processors }: Followers = ALL): Consumers {
   const kinds = eventCatalogue.filter(({ stream }) => stream.startsWith(prefix));
   const types = new Set(kinds.flatMap(({ events }) => Object.keys(events)));
   const isOverlapping = (followed: string): boolean =>
@@ -58,7 +58,7 @@ export const followersOf = (prefix: string, { projections, processors }: Followe
       .filter(({ prefixes }) => types.size === 0 || prefixes.some(isOverlapping))
       .map(({ name }) => name),
   };
-};
+}
 
 /** Projections and processors that run together in one process. */
 export interface Group extends ProjectionGroup {
@@ -82,12 +82,12 @@ type Deps = Pick<Runtime, 'tail' | 'databaseUrl' | 'pool' | 'progress' | 'proces
  * Leads each group that this process gets a lease for. A failed part restarts by itself.
  * @returns saves the checkpoints of the processors at once
  */
-export const leadGroups = (
+export function leadGroups(
   leases: Pick<Leases, 'lead'>,
   groups: readonly Group[],
   { tail, databaseUrl: url, pool, progress, processed, log }: Deps,
   { onApplied, onStopped, onRunning }: Hooks = {},
-): (() => Promise<void>) => {
+): () => Promise<void> {
   const checkpoints = createProcessorCheckpoints(pool);
   const following: FollowOptions = {
     tail,
@@ -126,4 +126,4 @@ export const leadGroups = (
     });
   }
   return checkpoints.flush;
-};
+}

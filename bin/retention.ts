@@ -42,12 +42,12 @@ const projectedIn =
     progress.reached([name], position, PROJECTED_MS);
 
 /** `closedBefore`: the first day whose counts may lack what is deleted; payloads are in no daily count. */
-const sweepOf = (
+function sweepOf(
   kind: Expiring,
   deps: Deps,
   run: Run,
   closedBefore: SweepOptions['closedBefore'] = () => trackerDaysClosedBefore(deps),
-): Promise<void> => {
+): Promise<void> {
   const { store, pool, clock, log } = deps;
   const consumers = followersOf(kind.prefix);
   return sweep(kind, {
@@ -60,7 +60,7 @@ const sweepOf = (
     consumers,
     ...run,
   });
-};
+}
 
 const sweepSessions = (deps: Deps, run: Run) => sweepOf(expiringSessions, deps, run);
 const sweepReveals = (deps: Deps, run: Run) => sweepOf(expiringReveals, deps, run);
@@ -75,7 +75,7 @@ const expireDueDeliveries = (deps: Deps, signal: AbortSignal): Promise<void> =>
   });
 
 /** Lists the jobs that delete expired sessions and receipts, the keys of their days, and later their expiry events. */
-export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortSignal): Job[] => {
+export function retentionJobs(runtime: Runtime, metrics: Metrics, signal: AbortSignal): Job[] {
   const run = { signal, forMs: RUN_MS, onBlocked: metrics.expiryBlocked };
   for (const { name } of [expiringSessions, expiringReveals, expiringPayloads])
     metrics.expiryBlocked(name, 0, 0);
@@ -94,7 +94,7 @@ export const retentionJobs = (runtime: Runtime, metrics: Metrics, signal: AbortS
     ['3 4 * * *', () => forgetOldEndpoints(runtime)],
     ['23 4 * * *', () => forgetNames(runtime)],
   ];
-};
+}
 
 /** Deletes expiry events past their retention. */
 export const forgetWhatExpired = (deps: Deps): Promise<void> =>
@@ -119,16 +119,13 @@ export const forgetOldEndpoints = (deps: Deps): Promise<void> =>
   );
 
 /** Forgets results that no partner has asked for in 400 days. */
-export const forgetOldResults = (
-  deps: Deps & Pick<Runtime, 'digest'>,
-  signal: AbortSignal,
-): Promise<void> => {
+export function forgetOldResults(deps: Deps & Pick<Runtime, 'digest'>, signal: AbortSignal): Promise<void> {
   const consumers = followersOf(ENRICHMENT_PREFIX);
   const projected = (position: Position | null) => projectedIn(deps)(lookups.name, position);
   return forgetResults({ ...deps, consumers, projected, signal }, (stream) =>
     forgetLookupStream(deps.pool, stream),
   );
-};
+}
 
 const forgetOldSignals = (deps: Deps, run: Run): Promise<void> =>
   expireSignals({ ...deps, consumers: followersOf(SIGNALS_PREFIX), ...run }, (day) =>
@@ -136,7 +133,7 @@ const forgetOldSignals = (deps: Deps, run: Run): Promise<void> =>
   );
 
 /** Sweeps everything that has expired and may be deleted, without a time limit. */
-export const sweepToEnd = async (deps: Deps): Promise<void> => {
+export async function sweepToEnd(deps: Deps): Promise<void> {
   const { signal } = new AbortController();
   const run = { signal, forMs: Number.POSITIVE_INFINITY, onBlocked: () => undefined };
   await sweepSessions(deps, run);
@@ -144,4 +141,4 @@ export const sweepToEnd = async (deps: Deps): Promise<void> => {
   await sweepPayloads(deps, run);
   await expireDueDeliveries(deps, signal);
   await forgetOldSignals(deps, run);
-};
+}

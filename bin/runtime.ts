@@ -54,11 +54,11 @@ interface OpenedStore {
 }
 
 /** Opens the configured event store, or the one in PostgreSQL, and its tail. */
-const openStore = async (
+async function openStore(
   config: Config,
   url: string,
   { clock, log, hasOtherListeners, aroundStore }: StoreOptions,
-): Promise<OpenedStore> => {
+): Promise<OpenedStore> {
   const { now } = clock;
   let stalls = 0;
   const onStall = (error: Error, after: Position | null): void => {
@@ -74,7 +74,7 @@ const openStore = async (
   const store = { ...traced, head };
   const tail = new Tail({ store, now, log });
   return { store, tail, logStalls: () => stalls };
-};
+}
 
 /** The shared resources of every command and role. */
 export interface Runtime {
@@ -166,11 +166,11 @@ interface Opened extends Required<Substitutes> {
   readonly postgres: { stop(): Promise<unknown> } | null;
 }
 
-const openParts = async (
+async function openParts(
   config: Config,
   log: Logger,
   { clock, aroundStore, dataDir, databaseUrl, postgres }: Opened,
-): Promise<Runtime> => {
+): Promise<Runtime> {
   await migrated(config, databaseUrl);
   const pool = openPool(databaseUrl, log, POOL);
   const db = await createSlonik(databaseUrl);
@@ -219,15 +219,15 @@ const openParts = async (
       await postgres?.stop();
     },
   };
-};
+}
 
 /** Opens the runtime. `own`: a server; `join`: a command, beside a server or alone. */
-export const openRuntime = async (
+export async function openRuntime(
   config: Config,
   log: Logger,
   mode: 'own' | 'join',
   { clock = systemClock, aroundStore = (store) => store }: Substitutes = {},
-): Promise<Runtime> => {
+): Promise<Runtime> {
   const dataDir = resolve(config.DATA_DIR);
   openDataFolder(dataDir);
   const postgres = config.DATABASE_URL ? null : await startEmbeddedPostgres({ dataDir, log, mode });
@@ -238,7 +238,7 @@ export const openRuntime = async (
     await postgres?.stop();
     throw error;
   }
-};
+}
 
 /** Reads that include what was written before. `names`: projections. */
 export interface ReadModels {
@@ -254,7 +254,7 @@ const OWN_WRITE_MS = 1_000;
 const HEAD_MS = 4_000;
 
 /** Waits for the read models. A projection that an event has stopped delays only its own reads. */
-export const readModels = ({ store, progress }: Pick<Runtime, 'store' | 'progress'>): ReadModels => {
+export function readModels({ store, progress }: Pick<Runtime, 'store' | 'progress'>): ReadModels {
   const { head } = store;
   return {
     waitForHead:
@@ -265,4 +265,4 @@ export const readModels = ({ store, progress }: Pick<Runtime, 'store' | 'progres
       progress.reached(names, await head(), limitMs, 'patient'),
     ownWrite: (names) => (position) => progress.reached(names, position, OWN_WRITE_MS),
   };
-};
+}

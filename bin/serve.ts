@@ -21,7 +21,7 @@ import { openRuntime, type Runtime } from './runtime.ts';
 import { startWorkers, type Workers } from './workers.ts';
 
 /** Starts tracing if an exporter is configured. @returns the function that ends it */
-const startTracing = async (config: Config, log: Logger): Promise<() => Promise<void>> => {
+async function startTracing(config: Config, log: Logger): Promise<() => Promise<void>> {
   const endpoint = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
   if (endpoint === undefined || config.OTEL_SDK_DISABLED) return async () => undefined;
   const { startTelemetry } = await import('../platform/telemetry/telemetry.ts');
@@ -31,7 +31,7 @@ const startTracing = async (config: Config, log: Logger): Promise<() => Promise<
     await telemetry.close();
     useTracing(null);
   };
-};
+}
 
 type MeasuredLeases = Pick<Leases, 'processId' | 'states'>;
 
@@ -39,11 +39,11 @@ type MeasuredLeases = Pick<Leases, 'processId' | 'states'>;
 const MEASURE_MS = 2_000;
 
 /** Adds the metrics of the whole installation, the same in every process. */
-export const watchState = (
+export function watchState(
   runtime: Pick<Runtime, 'pool' | 'store' | 'config' | 'logStalls'>,
   leases: MeasuredLeases,
   { registry }: Pick<Metrics, 'registry'>,
-): void => {
+): void {
   createStateMetrics(registry, () => measure(runtime, leases));
   new Counter({
     name: 'doorplate_log_stalls_total',
@@ -54,12 +54,12 @@ export const watchState = (
       this.inc(runtime.logStalls());
     },
   });
-};
+}
 
-const measure = async (
+async function measure(
   { pool, store, config }: Pick<Runtime, 'pool' | 'store' | 'config'>,
   leases: MeasuredLeases,
-): Promise<StateOfThings> => {
+): Promise<StateOfThings> {
   const [head, positions, fill] = await Promise.all([
     inTime(store.head()),
     inTime(listPositions(pool, CONSUMERS)),
@@ -73,17 +73,17 @@ const measure = async (
     leads: leadsOf(leases),
     queueFill: fill ?? 0,
   };
-};
+}
 
 /** Returns an empty list while heartbeats fail. */
-const leadsOf = (leases: MeasuredLeases): StateOfThings['leads'] => {
+function leadsOf(leases: MeasuredLeases): StateOfThings['leads'] {
   const known = leases.states();
   if (known === null) return [];
   return GROUP_NAMES.map((name) => {
     const holder = known.find((lease) => lease.name === name)?.processId ?? null;
     return { name, held: holder !== null, here: holder === leases.processId };
   });
-};
+}
 
 /** Returns undefined after a failure or a time limit. */
 const inTime = <T>(asked: Promise<T>): Promise<T | undefined> =>
@@ -92,7 +92,7 @@ const inTime = <T>(asked: Promise<T>): Promise<T | undefined> =>
 export type Role = 'all' | 'api' | 'workers';
 
 /** Runs `doorplate serve`: starts the parts of a role in order; a signal ends them in reverse. */
-export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> => {
+export async function serve(role: Role, env: NodeJS.ProcessEnv): Promise<void> {
   const config = loadConfig(env);
   const log = createLogger({ level: config.LOG_LEVEL, destination: 'stderr' });
   for (const name of config.unsafe) log.warn(`${name} is set: it is for development and tests alone`);
@@ -101,9 +101,9 @@ export const serve = async (role: Role, env: NodeJS.ProcessEnv): Promise<void> =
   }
   const shutdown = createShutdown({ log });
   await shutdown.starting(startParts(role, config, log, shutdown));
-};
+}
 
-const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shutdown): Promise<void> => {
+async function startParts(role: Role, config: Config, log: Logger, shutdown: Shutdown): Promise<void> {
   shutdown.register('traces', await startTracing(config, log));
   const runtime = await openRuntime(config, log, 'own');
   shutdown.register('stores', runtime.close);
@@ -156,30 +156,30 @@ const startParts = async (role: Role, config: Config, log: Logger, shutdown: Shu
   const without = problem === null ? '' : ', though the event store did not answer at the start';
   log.info({ role, url: publicUrl, ops_port: ops.port }, `listening${without}`);
   if (demo) greet(publicUrl, demo);
-};
+}
 
 const isEveryAddress = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
-const listen = async (api: Api, host: string, port: number): Promise<void> => {
+async function listen(api: Api, host: string, port: number): Promise<void> {
   try {
     await api.listen(host, port);
   } catch (error) {
     const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
     throw taken ? new Error(`PORT ${port} is in use on ${host}`) : error;
   }
-};
+}
 
-const readiness = async ({ pool, store }: Runtime, workers: Workers | null, serving: boolean) => {
+async function readiness({ pool, store }: Runtime, workers: Workers | null, serving: boolean) {
   const problems: string[] = [];
   await pool.query('select 1').catch((error: Error) => problems.push(`PostgreSQL: ${error.message}`));
   await store.head().catch((error: Error) => problems.push(`event store: ${error.message}`));
   for (const name of workers?.stopped() ?? []) problems.push(`${name} was stopped by an event`);
   if (!serving) problems.push('not serving');
   return { ready: problems.length === 0, problems };
-};
+}
 
 /** Prints a first request for the demo. The only code that prints a key, and only once. */
-const greet = (url: string, { file, newKey }: Demo): void => {
+function greet(url: string, { file, newKey }: Demo): void {
   const header =
     newKey === null ? '"Authorization: Bearer $DOORPLATE_API_KEY"' : `'Authorization: Bearer ${newKey}'`;
   process.stdout.write(`
@@ -193,4 +193,4 @@ The demo partner's key is in ${file}${newKey === null ? ` (. ${file})` : ''}. As
 People find it all at ${url}/dashboard, with a login from: npx doorplate user create --partner demo NAME
 
 `);
-};
+}

@@ -42,12 +42,12 @@ export interface WorkerContext {
 
 const APPLIED_MS = 4_000;
 
-export const openWorkerContext = (
+export function openWorkerContext(
   runtime: Runtime,
   leases: Leases,
   metrics: Metrics,
   makeChain: typeof openChain | undefined,
-): WorkerContext => {
+): WorkerContext {
   const { clock, pool, progress } = runtime;
   const limiter = createRateLimiter({ pool, clock, alone: () => false });
   const { waitForHead } = readModels(runtime);
@@ -62,4 +62,4 @@ export const openWorkerContext = (
     waitForHead,
     makeChain,
   };
-};
+}

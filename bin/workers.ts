@@ -32,7 +32,7 @@ const workerModules = (context: WorkerContext): WorkerModule[] => [
 ];
 
 /** Tables and streams that several contexts share. */
-const sharedWork = ({ runtime, metrics }: WorkerContext): WorkerModule => {
+function sharedWork({ runtime, metrics }: WorkerContext): WorkerModule {
   const { clock, pool } = runtime;
   return {
     jobs: (signal) => [
@@ -41,7 +41,7 @@ const sharedWork = ({ runtime, metrics }: WorkerContext): WorkerModule => {
       ...retentionJobs(runtime, metrics, signal),
     ],
   };
-};
+}
 
 const PART_MS = 5_000;
 
@@ -52,12 +52,12 @@ export interface Workers {
 }
 
 /** Starts projections, processors and scheduled jobs; any number of processes may. `makeChain`: opens the providers. */
-export const startWorkers = async (
+export async function startWorkers(
   runtime: Runtime,
   leases: Leases,
   metrics: Metrics,
   makeChain?: typeof openChain,
-): Promise<Workers> => {
+): Promise<Workers> {
   const { clock, progress, log } = runtime;
   const stopped = new Set<string>();
   const modules = workerModules(openWorkerContext(runtime, leases, metrics, makeChain));
@@ -108,7 +108,7 @@ export const startWorkers = async (
       await Promise.allSettled(parts.map((part) => endsWithin(part, PART_MS)));
     },
   };
-};
+}
 
 const groupsOf = (modules: readonly WorkerModule[]) =>
   Object.values(projectionGroups).map((group) => ({

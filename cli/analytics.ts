@@ -12,13 +12,13 @@ type ExportCommand = Omit<ExportOptions, 'url' | 'view' | 'signal'> & { readonly
 
 const MAX_WAIT_MS = 30_000;
 
-const rowsFrom = (text: string): number => {
+function rowsFrom(text: string): number {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
   throw new InvalidArgumentError('not a whole number from 1');
-};
+}
 
 /** Adds `doorplate export VIEW`. */
-export const addExportCommand = (program: Command): void => {
+export function addExportCommand(program: Command): void {
   program
     .command('export <view>')
     .description('write a view of the schema analytics to a file, as it is at one moment')
@@ -54,16 +54,16 @@ export const addExportCommand = (program: Command): void => {
         print({ ...exported, format: options.format, file }, json);
       }),
     );
-};
+}
 
-const upToDate = async ({ store, progress }: Session): Promise<void> => {
+async function upToDate({ store, progress }: Session): Promise<void> {
   const names = allProjections.map(({ name }) => name);
   if (await progress.reached(names, await store.head(), MAX_WAIT_MS)) return;
   process.stderr.write('doorplate: a read model is behind (doorplate projection list): so is the file\n');
-};
+}
 
 /** Adds `doorplate analytics grant|revoke`. */
-export const addAnalyticsCommands = (program: Command): void => {
+export function addAnalyticsCommands(program: Command): void {
   const analytics = program
     .command('analytics')
     .description('who may read the views of the schema analytics');
@@ -91,8 +91,8 @@ export const addAnalyticsCommands = (program: Command): void => {
         print(await revokeAnalyst(databaseUrl, user).catch(refused), json),
       ),
     );
-};
+}
 
-const refused = (error: unknown): never => {
+function refused(error: unknown): never {
   throw error instanceof GrantRefused ? new Refused(error.message) : error;
-};
+}

@@ -16,7 +16,7 @@ export const MAX_WAIT_MS = 30_000;
 /** The processors that the command runs if no server does. */
 export const billing = ({ store, clock }: Runtime) => [billCompletedReveals(store, clock)];
 
-const addAnchorCommand = (audit: Command): void => {
+function addAnchorCommand(audit: Command): void {
   audit
     .command('anchor')
     .description('print a signed anchor of the ledger, a line of JSON, to be kept where the data is not')
@@ -37,16 +37,16 @@ const addAnchorCommand = (audit: Command): void => {
         }
       }, billing),
     );
-};
+}
 
-const partnersOf = async (session: Session, named: string | undefined): Promise<string[]> => {
+async function partnersOf(session: Session, named: string | undefined): Promise<string[]> {
   if (named !== undefined) return [(await partnerOf(session, named)).partner_id];
   await session.projected(await session.store.head());
   return (await listPartners(session.db)).map(({ partner_id }) => partner_id);
-};
+}
 
 /** Parses `--anchor`: a digest of 64 hexadecimal digits, or a file of anchors, one per line. @throws InvalidArgumentError */
-const anchorsFrom = (text: string): string | readonly Anchor[] => {
+function anchorsFrom(text: string): string | readonly Anchor[] {
   if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
   let lines: string[];
   try {
@@ -55,15 +55,15 @@ const anchorsFrom = (text: string): string | readonly Anchor[] => {
     throw new InvalidArgumentError('neither a file that can be read nor a digest of 64 hexadecimal digits');
   }
   return lines.flatMap((line, index) => (line.trim() === '' ? [] : [anchorIn(line, index + 1)]));
-};
+}
 
-const anchorIn = (line: string, number: number): Anchor => {
+function anchorIn(line: string, number: number): Anchor {
   try {
     return anchorSchema.parse(JSON.parse(line));
   } catch {
     throw new InvalidArgumentError(`line ${number} of the file is not an anchor`);
   }
-};
+}
 
 interface AuditOptions {
   readonly partner: string;
@@ -74,13 +74,13 @@ interface AuditOptions {
   readonly entries?: true;
 }
 
-const monthFrom = (text: string): string => {
+function monthFrom(text: string): string {
   if (/^(?!0000)\d{4}-(0[1-9]|1[0-2])$/.test(text)) return text;
   throw new InvalidArgumentError('not a month as YYYY-MM');
-};
+}
 
 /** Adds `doorplate audit billing|anchor`. */
-export const addAuditCommands = (program: Command): void => {
+export function addAuditCommands(program: Command): void {
   const audit = program.command('audit').description('proofs that the books are right');
   addAnchorCommand(audit);
   audit
@@ -112,7 +112,7 @@ export const addAuditCommands = (program: Command): void => {
         if (found > 0) throw new Refused(`${found} ${found === 1 ? 'difference' : 'differences'} found`);
       }, billing),
     );
-};
+}
 
 const auditUpToDate = (
   session: Session,
@@ -127,14 +127,14 @@ const auditUpToDate = (
   });
 
 /** Selects the partner's anchors. @throws Refused if there is none, because nothing would be checked */
-const anchorsOf = (anchor: string | readonly Anchor[], partnerId: string) => {
+function anchorsOf(anchor: string | readonly Anchor[], partnerId: string) {
   if (typeof anchor === 'string') return { digest: anchor };
   const anchors = anchor.filter(({ partner_id }) => partner_id === partnerId);
   if (anchors.length === 0) throw new Refused(`anchor_not_found: the file has none of partner ${partnerId}`);
   return { anchors };
-};
+}
 
-const printReport = (report: BillingAudit['report'], { json, csv }: AuditOptions): void => {
+function printReport(report: BillingAudit['report'], { json, csv }: AuditOptions): void {
   if (json) print(report, true);
   else if (csv) printCsv(report);
   else {
@@ -143,22 +143,22 @@ const printReport = (report: BillingAudit['report'], { json, csv }: AuditOptions
     print({ partner_id, units, differences: differences.length }, false);
     if (differences.length > 0) print([...differences], false);
   }
-};
+}
 
 /** Prints months to stdout, so that they form a CSV table, and differences to stderr. */
-const printCsv = ({ months, differences }: BillingAudit['report']): void => {
+function printCsv({ months, differences }: BillingAudit['report']): void {
   const rows = months.map((month) => Object.values(month).join(','));
   process.stdout.write(`${['month,entries,units,head_digest', ...rows].join('\n')}\n`);
   for (const difference of differences) {
     const cells = Object.values(difference).map((value) => value ?? '-');
     process.stderr.write(`doorplate: ${cells.join(' ')}\n`);
   }
-};
+}
 
-const printEntries = async ({ store }: Session, partnerId: string): Promise<void> => {
+async function printEntries({ store }: Session, partnerId: string): Promise<void> {
   const head = await store.head();
   if (head === null) return;
   for (const { revision, data } of await readLedger(store, partnerId, head)) {
     process.stdout.write(`${JSON.stringify({ number: revision, ...data })}\n`);
   }
-};
+}

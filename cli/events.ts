@@ -13,10 +13,10 @@ import { Refused, withRuntime, withSession } from './session.ts';
 const GONE = '(its key is gone)';
 
 /** Opens the sealed parts of an event's data while the key of their day exists. */
-const unseal = async (
+async function unseal(
   dayKeys: DayKeys,
   stored: { readonly type: string; readonly data: object },
-): Promise<object> => {
+): Promise<object> {
   const open = async (day: string, sealed: string, about: string): Promise<string | null> => {
     const key = await dayKeys.of(day);
     try {
@@ -47,7 +47,7 @@ const unseal = async (
     return { ...stored.data, clues: await Promise.all(opened) };
   }
   return stored.data;
-};
+}
 
 interface Shown {
   readonly json: boolean;
@@ -66,19 +66,19 @@ interface TailOptions extends Shown {
   readonly fromStart?: true;
 }
 
-const whole = (text: string): number => {
+function whole(text: string): number {
   const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
   if (value < 2 ** 31) return value;
   throw new InvalidArgumentError('not a whole number from 0');
-};
+}
 
-const positionFrom = (text: string): Position => {
+function positionFrom(text: string): Position {
   if (/^\d{1,19}$/.test(text)) return BigInt(text) as Position;
   throw new InvalidArgumentError('not a position in the log');
-};
+}
 
 /** Adds `doorplate events show|tail`. */
-export const addEventsCommands = (program: Command): void => {
+export function addEventsCommands(program: Command): void {
   const events = program.command('events').description('what is written down, for operators and auditors');
   const shown = (command: Command): Command =>
     command
@@ -102,9 +102,9 @@ export const addEventsCommands = (program: Command): void => {
     )
     .option('--from-start', 'everything that is kept, then what happens')
     .action((options: TailOptions) => withSession((session) => tail(session, options)));
-};
+}
 
-const show = async (runtime: Runtime, stream: string, options: ShowOptions): Promise<void> => {
+async function show(runtime: Runtime, stream: string, options: ShowOptions): Promise<void> {
   const { store } = runtime;
   if (stream.startsWith('$') || !(await hasEvents(store, stream))) {
     throw new Refused(`stream_not_found: ${stream}: there never was one, or it has expired`);
@@ -118,12 +118,12 @@ const show = async (runtime: Runtime, stream: string, options: ShowOptions): Pro
   for await (const event of reading) {
     if (!(await say(runtime, event, options))) return;
   }
-};
+}
 
 const hasEvents = async (store: EventStore, stream: string): Promise<boolean> =>
   (await Array.fromAsync(store.readStream(stream, { limit: 1 }))).length > 0;
 
-const tail = async (runtime: Runtime, options: TailOptions): Promise<void> => {
+async function tail(runtime: Runtime, options: TailOptions): Promise<void> {
   const { store } = runtime;
   const done = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => done.abort());
@@ -137,10 +137,10 @@ const tail = async (runtime: Runtime, options: TailOptions): Promise<void> => {
       if (done.signal.aborted || !(await say(runtime, event, options))) return;
     }
   }
-};
+}
 
 /** Prints an event. @returns false if the reader of stdout has closed it */
-const say = async ({ dayKeys }: Runtime, event: RecordedEvent, { json, unmask }: Shown): Promise<boolean> => {
+async function say({ dayKeys }: Runtime, event: RecordedEvent, { json, unmask }: Shown): Promise<boolean> {
   const { stream, revision, type, id, position } = event;
   const opened = unmask ? await unseal(dayKeys, event).catch(() => event.data) : event.data;
   const { data, metadata } = maskEvent({ ...event, data: opened }, unmask);
@@ -152,4 +152,4 @@ const say = async ({ dayKeys }: Runtime, event: RecordedEvent, { json, unmask }:
     `${stream}  ${revision}  ${type}  ${event.metadata.at}  position ${position}\n` +
       `  data      ${JSON.stringify(data)}\n  metadata  ${JSON.stringify(metadata)}\n`,
   );
-};
+}

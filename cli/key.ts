@@ -14,7 +14,7 @@ import { Refused, type Session, withSession } from './session.ts';
 const SETTLE_MS = 15_000;
 
 /** Adds `doorplate keys rotate-master`. */
-export const addMasterKeyCommands = (program: Command): void => {
+export function addMasterKeyCommands(program: Command): void {
   program
     .command('keys')
     .description('keys that secrets are sealed under at rest')
@@ -37,7 +37,7 @@ export const addMasterKeyCommands = (program: Command): void => {
         print(resealed, json);
       }),
     );
-};
+}
 
 const NO_EXPIRY = 'never';
 
@@ -60,16 +60,16 @@ const keyLimitsIn = (options: KeyOptions): Partial<KeyLimits> => ({
   ...given({ expires_at: options.expiresAt === NO_EXPIRY ? null : options.expiresAt }),
 });
 
-const keyOf = async ({ db, store, projected }: Session, keyId: string) => {
+async function keyOf({ db, store, projected }: Session, keyId: string) {
   await projected(await store.head());
   const key = await findKey(db, keyId);
   if (!key) throw new Refused(`key_not_found: ${keyId}`);
   return key;
-};
+}
 
 type CreateOptions = KeyOptions & { readonly partner: string; readonly name: string };
 
-const makeKey = async (session: Session, options: CreateOptions): Promise<void> => {
+async function makeKey(session: Session, options: CreateOptions): Promise<void> {
   const { partner_id } = await partnerOf(session, options.partner);
   const limits = { ...DEFAULT_LIMITS, ...keyLimitsIn(options) };
   const wanted = {
@@ -88,10 +88,10 @@ const makeKey = async (session: Session, options: CreateOptions): Promise<void> 
   const { key_id, api_key, position } = made.value;
   print({ key_id, api_key, partner_id, name: options.name, ...limits }, options.json);
   await session.shown(position);
-};
+}
 
 /** Adds `doorplate key create|list|update|revoke`. */
-export const addKeyCommands = (program: Command): void => {
+export function addKeyCommands(program: Command): void {
   const key = program.command('key').description('API keys of partners');
 
   withLimits(key.command('create').description('make a key; it is shown this once'))
@@ -140,4 +140,4 @@ export const addKeyCommands = (program: Command): void => {
         print((await findKey(session.db, keyId)) ?? {}, json);
       }),
     );
-};
+}

@@ -16,13 +16,13 @@ const REFUSED = 1;
 const WRONG_USAGE = 2;
 
 /** Runs the command `doorplate` and ends the process if it failed. */
-export const main = async (argv: readonly string[]): Promise<void> => {
+export async function main(argv: readonly string[]): Promise<void> {
   const code = await run(argv);
   if (code !== 0) process.exit(code);
-};
+}
 
 /** Runs a command. @returns its exit code: 0, 1 (refused or failed), 2 (wrong usage or configuration) */
-export const run = async (argv: readonly string[]): Promise<number> => {
+export async function run(argv: readonly string[]): Promise<number> {
   const program = commandLine();
   for (const command of allCommands(program)) command.exitOverride();
   try {
@@ -31,10 +31,10 @@ export const run = async (argv: readonly string[]): Promise<number> => {
   } catch (error) {
     return report(error);
   }
-};
+}
 
 /** Builds all commands with their options. */
-export const commandLine = (): Command => {
+export function commandLine(): Command {
   const program = new Command('doorplate')
     .description('Tells which company is behind an IP address or a website visit.')
     .exitOverride()
@@ -59,7 +59,7 @@ export const commandLine = (): Command => {
   addEventsCommands(program);
   addStoreCommands(program);
   return program;
-};
+}
 
 export const allCommands = (command: Command): Command[] => [
   command,
@@ -67,7 +67,7 @@ export const allCommands = (command: Command): Command[] => [
 ];
 
 /** Prints what went wrong, one line each. @returns the exit code */
-const report = (error: unknown): number => {
+function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USAGE;
   const lines =
     error instanceof ConfigError ? error.lines : [error instanceof Error ? error.message : String(error)];
@@ -76,4 +76,4 @@ const report = (error: unknown): number => {
     process.stderr.write(`${printable((error as Error).stack ?? '')}\n`);
   }
   return error instanceof ConfigError ? WRONG_USAGE : REFUSED;
-};
+}

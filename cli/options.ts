@@ -4,7 +4,7 @@ import type { Ceilings, KeyLimits } from '../domain/partners/events.ts';
 import { LARGEST_LIMIT } from '../domain/partners/partner.ts';
 
 /** Parses an ISO 8601 date, or a time with its zone. @throws InvalidArgumentError */
-export const instant = (text: string): string => {
+export function instant(text: string): string {
   const day = text.slice(0, 10);
   const real = !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);
   const at =
@@ -12,7 +12,7 @@ export const instant = (text: string): string => {
   if (Number.isNaN(at) || !hasUsualYear(new Date(at).toISOString()))
     throw new InvalidArgumentError('not an ISO 8601 date or time with its zone');
   return new Date(at).toISOString();
-};
+}
 
 /** Spelling of null, because commander turns a parsed null into an empty text. */
 export const NO_CAP = 'none';

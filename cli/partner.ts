@@ -7,12 +7,12 @@ import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
 /** Finds a partner by id or name. @throws Refused if there is none */
-export const partnerOf = async ({ db, store, projected }: Session, idOrName: string) => {
+export async function partnerOf({ db, store, projected }: Session, idOrName: string) {
   await projected(await store.head());
   const partner = await findPartner(db, idOrName);
   if (!partner) throw new Refused(`partner_not_found: ${idOrName}`);
   return partner;
-};
+}
 
 type CeilingOptions = LimitOptions & { readonly keys?: number; readonly domains?: number };
 
@@ -37,7 +37,7 @@ const ceilingsIn = (options: CeilingOptions): Partial<Ceilings> => ({
 });
 
 /** Adds `doorplate partner create|update|list`. */
-export const addPartnerCommands = (program: Command): void => {
+export function addPartnerCommands(program: Command): void {
   const partner = program.command('partner').description('partner accounts');
 
   withCeilings(partner.command('create <name>').description('make a partner account')).action(
@@ -73,4 +73,4 @@ export const addPartnerCommands = (program: Command): void => {
         print([...(await listPartners(db))], json);
       }),
     );
-};
+}

@@ -1,7 +1,7 @@
 /** Prints a result as JSON with `--json`, otherwise as a table or as `name  value` lines. */
-export const print = (value: object, json: boolean): void => {
+export function print(value: object, json: boolean): void {
   process.stdout.write(`${printable(json ? JSON.stringify(value) : text(value))}\n`);
-};
+}
 
 /** Escapes, as in JSON, control characters that others may have written, those of direction too: a terminal obeys them. */
 export const printable = (text: string): string =>
@@ -12,21 +12,21 @@ export const printable = (text: string): string =>
 
 const text = (value: object): string => (Array.isArray(value) ? table(value) : lines(value));
 
-const cell = (value: unknown): string => {
+function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
   // A line break would begin what looks like a record of its own.
   return typeof value === 'object' ? JSON.stringify(value) : String(value).replaceAll('\n', '\\n');
-};
+}
 
-const lines = (record: object): string => {
+function lines(record: object): string {
   const width = Math.max(...Object.keys(record).map((name) => name.length));
   return Object.entries(record)
     .map(([name, value]) => `${name.padEnd(width)}  ${cell(value)}`)
     .join('\n');
-};
+}
 
 /** Formats records with the same fields as a table. */
-export const table = (rows: readonly Record<string, unknown>[]): string => {
+export function table(rows: readonly Record<string, unknown>[]): string {
   const [first] = rows;
   if (!first) return '(none)';
   const names = Object.keys(first);
@@ -40,12 +40,12 @@ export const table = (rows: readonly Record<string, unknown>[]): string => {
         .trimEnd(),
     )
     .join('\n');
-};
+}
 
 let ended = false;
 
 /** Writes printable text with backpressure. @returns false once the reader has closed stdout, as after `| head` */
-export const writeOut = async (text: string): Promise<boolean> => {
+export async function writeOut(text: string): Promise<boolean> {
   if (ended) return false;
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => undefined);
   const error = await new Promise<Error | null | undefined>((resolve) =>
@@ -53,4 +53,4 @@ export const writeOut = async (text: string): Promise<boolean> => {
   );
   ended = error !== null && error !== undefined;
   return !ended;
-};
+}

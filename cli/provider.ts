@@ -10,7 +10,7 @@ import { print, printable, table } from './print.ts';
 import { Refused, withRuntime, withSession } from './session.ts';
 
 /** Adds `doorplate lookup IP`, which prints the saved result with its providers and starts no enrichment. */
-export const addLookupCommand = (program: Command): void => {
+export function addLookupCommand(program: Command): void {
   program
     .command('lookup <ip>')
     .description('what is saved of an address, and which providers said it')
@@ -25,10 +25,10 @@ export const addLookupCommand = (program: Command): void => {
         print(saved, json);
       });
     });
-};
+}
 
 /** Adds `doorplate provider try|list`. */
-export const addProviderCommands = (program: Command): void => {
+export function addProviderCommands(program: Command): void {
   const provider = program.command('provider').description('providers of company data');
 
   provider
@@ -68,7 +68,7 @@ export const addProviderCommands = (program: Command): void => {
         );
       }),
     );
-};
+}
 
 /** MMDB files hold numbers that JSON cannot. */
 const jsonValue = (_key: string, value: unknown): unknown =>
@@ -88,7 +88,7 @@ const NO_CALLS: ProviderDay = {
   mean_ms: null,
 };
 
-const listed = (settings: ProviderSettings, days: readonly ProviderDay[]) => {
+function listed(settings: ProviderSettings, days: readonly ProviderDay[]) {
   const {
     budget_used,
     provider: _,
@@ -104,10 +104,10 @@ const listed = (settings: ProviderSettings, days: readonly ProviderDay[]) => {
     requests_per_day: requestsPerDay,
     budget_left: requestsPerDay === null ? null : Math.max(0, requestsPerDay - budget_used),
   };
-};
+}
 
 /** Of a URL the origin alone, because its path or query may hold a token. */
-const sourceOf = (settings: ProviderSettings): string => {
+function sourceOf(settings: ProviderSettings): string {
   switch (settings.kind) {
     case 'directory':
       return settings.file ?? 'the sample';
@@ -118,7 +118,7 @@ const sourceOf = (settings: ProviderSettings): string => {
     case 'http':
       return originOf(settings.url);
   }
-};
+}
 
 const originOf = (url: string | undefined): string =>
   url ? new URL(url.replaceAll('{ip}', '1')).origin : '-';
@@ -126,7 +126,7 @@ const originOf = (url: string | undefined): string =>
 const WIDTH = 40;
 
 /** The records and the result side by side, and the raw answers below. */
-const describe = ({ ip, providers, result }: TriedChain): string => {
+function describe({ ip, providers, result }: TriedChain): string {
   const columns: (readonly [string, object | null])[] = [
     ...providers.map(({ provider, record }) => [provider, record] as const),
     ['result', result],
@@ -153,17 +153,17 @@ const describe = ({ ip, providers, result }: TriedChain): string => {
       ? ['An enrichment would be retried: no answer counts, and not every provider answered.']
       : [];
   return [ip, table(summary), table(records), ...end, ...raw].join('\n\n');
-};
+}
 
 const at = (record: object | null, field: string): unknown =>
   field
     .split('.')
     .reduce<unknown>((value, name) => (value as Record<string, unknown> | null)?.[name], record);
 
-const fieldsOf = (
+function fieldsOf(
   group: 'network' | 'company',
   columns: readonly (readonly [string, object | null])[],
-): string[] => {
+): string[] {
   const names = columns.flatMap(([, record]) => {
     const fields = at(record, group) as Record<string, unknown> | null | undefined;
     return Object.entries(fields ?? {}).flatMap(([name, value]) =>
@@ -171,7 +171,7 @@ const fieldsOf = (
     );
   });
   return [...new Set(names)];
-};
+}
 
 const shortened = (value: unknown): unknown =>
   typeof value === 'string' && value.length > WIDTH ? `${value.slice(0, WIDTH - 1)}…` : value;

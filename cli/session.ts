@@ -26,7 +26,7 @@ const PROJECTED_MS = 30_000;
 const SHOWN_MS = 10_000;
 
 /** Opens the stores, runs `work`, and closes everything. */
-export const withRuntime = async <T>(work: (runtime: Runtime) => Promise<T>): Promise<T> => {
+export async function withRuntime<T>(work: (runtime: Runtime) => Promise<T>): Promise<T> {
   const log = createLogger({ level: process.env.LOG_LEVEL ?? 'warn', destination: 'stderr' });
   const runtime = await openRuntime(loadConfig(process.env), log, 'join');
   try {
@@ -36,7 +36,7 @@ export const withRuntime = async <T>(work: (runtime: Runtime) => Promise<T>): Pr
   } finally {
     await runtime.close();
   }
-};
+}
 
 /** The processors that a command runs if no server does. */
 type ProcessorsOf = (runtime: Runtime) => readonly FollowingProcessor[];
@@ -48,16 +48,16 @@ export const withSession = <T>(
 ): Promise<T> => withRuntime((runtime) => inSession(runtime, work, processorsOf));
 
 /** Makes the context of an operator's command, which starts its own correlation. */
-export const commandContext = (clock: Runtime['clock']): CommandContext => {
+export function commandContext(clock: Runtime['clock']): CommandContext {
   const id = uuid();
   return { correlationId: id, causationId: id, at: clock.now() };
-};
+}
 
-const inSession = async <T>(
+async function inSession<T>(
   runtime: Runtime,
   work: (session: Session) => Promise<T>,
   processorsOf: ProcessorsOf,
-): Promise<T> => {
+): Promise<T> {
   const { databaseUrl: url, progress, clock, log } = runtime;
   const leases = await enterLeases({ url, role: 'command', clock, log });
   const groups = Object.values(projectionGroups).map((group) => ({
@@ -82,4 +82,4 @@ const inSession = async <T>(
   } finally {
     await leases.stop();
   }
-};
+}

@@ -21,7 +21,7 @@ const groupOf = (projection: string): string =>
     projections.some(({ name }: { readonly name: string }) => name === projection),
   )?.name ?? '';
 
-const listed = async ({ pool, store, progress }: Session) => {
+async function listed({ pool, store, progress }: Session) {
   const head = await store.head();
   // Checkpoints are saved with a delay unless a caller waits for them.
   await progress.reached(NAMES, head, SAVED_MS);
@@ -43,14 +43,14 @@ const listed = async ({ pool, store, progress }: Session) => {
       stopped_by,
     };
   });
-};
+}
 
-const rebuildNamed = async (
+async function rebuildNamed(
   session: Session,
   isWanted: (name: string) => boolean,
   name: string | undefined,
   json: boolean,
-): Promise<void> => {
+): Promise<void> {
   const { store, databaseUrl: url } = session;
   const projections = allProjections.filter((one) => isWanted(one.name));
   if (projections.length === 0) throw new Refused(`projection_not_found: ${name}`);
@@ -67,10 +67,10 @@ const rebuildNamed = async (
     },
     json,
   );
-};
+}
 
 /** Adds `doorplate projection list|rebuild`. */
-export const addProjectionCommands = (program: Command): void => {
+export function addProjectionCommands(program: Command): void {
   const projection = program.command('projection').description('read models');
 
   projection
@@ -90,17 +90,17 @@ export const addProjectionCommands = (program: Command): void => {
       if ((name === undefined) !== all) command.error('name one projection, or --all', { exitCode: 2 });
       return withSession((session) => rebuildNamed(session, (one) => all || one === name, name, json));
     });
-};
+}
 
 let hasPrintedHeader = false;
-const onWaiting = (): void => {
+function onWaiting(): void {
   if (!hasPrintedHeader)
     process.stderr.write('doorplate: somebody reads the old tables: waiting for that to end, to switch\n');
   hasPrintedHeader = true;
-};
+}
 
 /** Adds `doorplate store new-epoch`, `dump` and `load`. */
-export const addStoreCommands = (program: Command): void => {
+export function addStoreCommands(program: Command): void {
   const store = program.command('store').description('the event store');
   store
     .command('dump <folder>')
@@ -131,18 +131,18 @@ export const addStoreCommands = (program: Command): void => {
         print({ epoch_id, after: after.toString() }, json);
       }),
     );
-};
+}
 
-const makeNewFolder = (folder: string): void => {
+function makeNewFolder(folder: string): void {
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
     throw new Refused(`the folder ${folder} cannot be made: ${(error as Error).message}`);
   }
-};
+}
 
 /** Opens only the database: runs no migration and creates no key. */
-const withDatabase = async <T>(mode: 'own' | 'join', work: (url: string) => Promise<T>): Promise<T> => {
+async function withDatabase<T>(mode: 'own' | 'join', work: (url: string) => Promise<T>): Promise<T> {
   const { DATABASE_URL, DATA_DIR } = loadConfig(process.env);
   const log = createLogger({ level: process.env.LOG_LEVEL ?? 'warn', destination: 'stderr' });
   const postgres = DATABASE_URL
@@ -155,4 +155,4 @@ const withDatabase = async <T>(mode: 'own' | 'join', work: (url: string) => Prom
   } finally {
     await postgres?.stop();
   }
-};
+}

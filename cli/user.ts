@@ -8,14 +8,14 @@ import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
 /** @returns a password that the user must change first */
-const giveFirstPassword = async ({ pool, clock }: Session, userId: string): Promise<string> => {
+async function giveFirstPassword({ pool, clock }: Session, userId: string): Promise<string> {
   const password = newPassword();
   const hash = await hashPassword(password);
   await setPassword(pool, { userId, hash, isFirst: true, at: clock.now() });
   return password;
-};
+}
 
-const makeUser = async (session: Session, name: string, partner: string, json: boolean): Promise<void> => {
+async function makeUser(session: Session, name: string, partner: string, json: boolean): Promise<void> {
   const { partner_id } = await partnerOf(session, partner);
   const made = await createUser(session.store, { partner_id, name }, session.context);
   if (!made.ok) throw new Refused(`${made.refusal}: ${name}`);
@@ -28,10 +28,10 @@ const makeUser = async (session: Session, name: string, partner: string, json: b
   });
   print({ user_id, partner_id, name, password }, json);
   await session.shown(position);
-};
+}
 
 /** Adds `doorplate user create|list|reset-password|remove`. */
-export const addUserCommands = (program: Command): void => {
+export function addUserCommands(program: Command): void {
   const user = program.command('user').description('users of the dashboard');
 
   user
@@ -83,4 +83,4 @@ export const addUserCommands = (program: Command): void => {
         await session.shown(position);
       }),
     );
-};
+}

@@ -16,7 +16,7 @@ const SKIPPED_WAITS = { first: 16, largest: 256 } as const;
  * skip the wait while batches stay too small.
  * @returns a function that resolves when the call may proceed
  */
-export const createBatchDelay = ({ ms, most }: BatchDelayOptions): (() => Promise<void>) => {
+export function createBatchDelay({ ms, most }: BatchDelayOptions): () => Promise<void> {
   let held = Promise.withResolvers<void>();
   let count = 0;
   let timer: NodeJS.Timeout | null = null;
@@ -47,4 +47,4 @@ export const createBatchDelay = ({ ms, most }: BatchDelayOptions): (() => Promis
     else timer ??= setTimeout(release, ms);
     return promise;
   };
-};
+}

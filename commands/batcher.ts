@@ -56,11 +56,11 @@ const MAX_COMMANDS = 256;
 const MAX_BATCH_BYTES = MAX_APPEND_BYTES - 65_536;
 
 /** Decides commands in order, as many as fit into one append. A command that throws is rejected alone. */
-const decideBatch = <State, Command, Event extends DomainEvent, R extends string>(
+function decideBatch<State, Command, Event extends DomainEvent, R extends string>(
   { schemas, decider }: Aggregate<State, Command, Event, R>,
   waiting: readonly Waiting<State, Command, R>[],
   from: State,
-): Batch<State> => {
+): Batch<State> {
   const events: NewEvent[] = [];
   const settlements: ((position: Position | null) => void)[] = [];
   let state = from;
@@ -94,7 +94,7 @@ const decideBatch = <State, Command, Event extends DomainEvent, R extends string
       for (const settle of settlements) settle(position);
     },
   };
-};
+}
 
 /** Measures bytes as the stores do. */
 const bytesOf = ({ type, data, metadata }: NewEvent): number =>

@@ -34,7 +34,7 @@ const DELAY = { firstMs: 4, mostMs: 64 } as const;
  * @returns a function that pauses after WrongExpectedRevision, each time for longer, and throws any other error.
  * @throws StoreBusy when the conflicts go on for too long: nothing was written
  */
-export const conflictRetries = (): ((error: unknown) => Promise<void>) => {
+export function conflictRetries(): (error: unknown) => Promise<void> {
   const began = performance.now();
   let conflicts = 0;
   return async (error) => {
@@ -45,7 +45,7 @@ export const conflictRetries = (): ((error: unknown) => Promise<void>) => {
     }
     await pause(backoffMs(conflicts, DELAY));
   };
-};
+}
 
 /** The caller and time of a command, recorded in each of its events. */
 export interface CommandContext {
@@ -63,7 +63,7 @@ export interface CommandContext {
 }
 
 /** Makes the context of work that no request and no event caused. */
-export const ownContext = (clock: Clock, partnerId?: string): CommandContext => {
+export function ownContext(clock: Clock, partnerId?: string): CommandContext {
   const id = newId();
   return {
     correlationId: id,
@@ -71,7 +71,7 @@ export const ownContext = (clock: Clock, partnerId?: string): CommandContext => 
     at: clock.now(),
     ...(partnerId === undefined ? {} : { partnerId }),
   };
-};
+}
 
 export interface DomainEvent {
   readonly type: string;
@@ -101,30 +101,30 @@ export interface Handled<State, Event> {
 const RESENDS = 2;
 
 /** Folds one more event of the stream. */
-export const evolveStored = <State, Command, Event extends DomainEvent, Refusal extends string>(
+export function evolveStored<State, Command, Event extends DomainEvent, Refusal extends string>(
   { schemas, decider }: Aggregate<State, Command, Event, Refusal>,
   { state }: Loaded<State>,
   stored: RecordedEvent,
-): Loaded<State> => {
+): Loaded<State> {
   const event = readEvent(schemas, stored) as Event | null;
   return { state: event ? decider.evolve(state, event) : state, revision: stored.revision };
-};
+}
 
 /** Folds a stream, or its events after `known`. `includeExpired`: as in the port. */
-export const load = async <State, Command, Event extends DomainEvent, Refusal extends string>(
+export async function load<State, Command, Event extends DomainEvent, Refusal extends string>(
   store: EventStore,
   aggregate: Aggregate<State, Command, Event, Refusal>,
   stream: string,
   known: Loaded<State> = { state: aggregate.decider.initial, revision: null },
   options: Pick<ReadOptions, 'includeExpired' | 'onExpired'> = {},
-): Promise<Loaded<State>> => {
+): Promise<Loaded<State>> {
   let loaded = known;
   const from = known.revision === null ? 0 : known.revision + 1;
   for await (const stored of store.readStream(stream, { ...options, from })) {
     loaded = evolveStored(aggregate, loaded, stored);
   }
   return loaded;
-};
+}
 
 /**
  * Loads the stream, decides and appends at the revision read. After a conflict it decides again on the newer state.
@@ -172,13 +172,13 @@ export const spanOfCommand = (stream: string, command: unknown) => (): SpanOf =>
 };
 
 /** Appends, and resends after an unknown outcome while `isWanted`: the fixed event ids make the resend idempotent. */
-export const appendSafely = async (
+export async function appendSafely(
   store: EventStore,
   stream: string,
   expected: ExpectedRevision,
   events: readonly NewEvent[],
   isWanted: () => boolean = () => true,
-): Promise<Appended> => {
+): Promise<Appended> {
   let doubt: OutcomeUnknown | null = null;
   for (let resend = 0; ; resend += 1) {
     try {
@@ -191,17 +191,17 @@ export const appendSafely = async (
       if (resend === RESENDS || !isWanted()) throw doubt;
     }
   }
-};
+}
 
 /**
  * Makes storable events from domain events.
  * @throws ZodError for data that does not match its schema, because readers could not parse it
  */
-export const toNewEvents = (
+export function toNewEvents(
   schemas: EventSchemas,
   events: readonly DomainEvent[],
   context: CommandContext,
-): NewEvent[] => {
+): NewEvent[] {
   const span = context.traceparent ?? traceparent();
   const metadata: EventMetadata = {
     $correlationId: context.correlationId,
@@ -217,7 +217,7 @@ export const toNewEvents = (
     schemas[type]?.parse(data);
     return { id: newId(), type, data, metadata };
   });
-};
+}
 
 /** Wraps a decider to report each decision on state that a fast clock has left behind. */
 export const reportingAhead = <State, Command, Event, Refusal extends string>(

@@ -25,11 +25,11 @@ const MAX_EVENTS_READ_BACK = 50_000;
 const MAX_BYTES_READ_BACK = 96 * 1_048_576;
 
 /** Reads back to the newest complete snapshot and folds from there. */
-export const loadFromSnapshot = async <State, Command, Event extends DomainEvent, R extends string>(
+export async function loadFromSnapshot<State, Command, Event extends DomainEvent, R extends string>(
   store: EventStore,
   aggregate: SnapshottedAggregate<State, Command, Event, R>,
   stream: string,
-): Promise<Loaded<State>> => {
+): Promise<Loaded<State>> {
   if (!aggregate.snapshot) return load(store, aggregate, stream);
   const isBeginning = snapshotSearch(aggregate);
   const back: RecordedEvent[] = [];
@@ -42,18 +42,18 @@ export const loadFromSnapshot = async <State, Command, Event extends DomainEvent
       return load(store, aggregate, stream);
   }
   return fold(aggregate, { state: aggregate.decider.initial, revision: null }, back.reverse());
-};
+}
 
 /**
  * Folds the events after a known state, which may be old: begins with the newest snapshot instead where it is nearer to the
  * stream's end, or where the events between were truncated.
  */
-export const loadSince = async <State, Command, Event extends DomainEvent, R extends string>(
+export async function loadSince<State, Command, Event extends DomainEvent, R extends string>(
   store: EventStore,
   aggregate: SnapshottedAggregate<State, Command, Event, R>,
   stream: string,
   known: Loaded<State>,
-): Promise<Loaded<State>> => {
+): Promise<Loaded<State>> {
   if (!aggregate.snapshot) return load(store, aggregate, stream, known);
   const from = known.revision === null ? 0 : known.revision + 1;
   const limit = snapshotEvery(aggregate.sizeOf?.(known.state) ?? 0);
@@ -61,7 +61,7 @@ export const loadSince = async <State, Command, Event extends DomainEvent, R ext
   for await (const stored of store.readStream(stream, { from, limit })) since.push(stored);
   const isWhole = since.length < limit && (since[0]?.revision ?? from) === from;
   return isWhole ? fold(aggregate, known, since) : loadFromSnapshot(store, aggregate, stream);
-};
+}
 
 const fold = <State, Command, Event extends DomainEvent, R extends string>(
   aggregate: Aggregate<State, Command, Event, R>,
@@ -70,12 +70,12 @@ const fold = <State, Command, Event extends DomainEvent, R extends string>(
 ): Loaded<State> => events.reduce((before, stored) => evolveStored(aggregate, before, stored), known);
 
 /** Returns a predicate that, called on events backwards, is true at the first event of a complete snapshot. */
-const snapshotSearch = <State, Command, Event extends DomainEvent, R extends string>({
+function snapshotSearch<State, Command, Event extends DomainEvent, R extends string>({
   schemas,
   decider,
   snapshot,
   partOf,
-}: SnapshottedAggregate<State, Command, Event, R>): ((stored: RecordedEvent) => boolean) => {
+}: SnapshottedAggregate<State, Command, Event, R>): (stored: RecordedEvent) => boolean {
   const whole = snapshot === undefined ? [] : eventsOf(snapshot(decider.initial));
   /** The next part (backwards) if all later parts were found; 0 otherwise. */
   let expected = 0;
@@ -87,7 +87,7 @@ const snapshotSearch = <State, Command, Event extends DomainEvent, R extends str
     expected = continues ? found.part - 1 : 0;
     return continues && found.part === 1;
   };
-};
+}
 
 /** Returns a snapshot's events in order. */
 export const eventsOf = <Event>(snapshot: Event | readonly Event[]): readonly Event[] =>

@@ -202,18 +202,18 @@ export const into = (rules: readonly Rule[], name: string): Rule[] =>
     .map(({ path, sight }) => ({ path: path.slice(1), sight }));
 
 /** Masks an event's data and metadata. Personal fields are shown if `unmasked`; secret and unlisted ones never are. */
-export const maskEvent = (
+export function maskEvent(
   { type, data, metadata }: { readonly type: string; readonly data: object; readonly metadata: object },
   unmasked: boolean,
-): { readonly data: unknown; readonly metadata: unknown } => {
+): { readonly data: unknown; readonly metadata: unknown } {
   const known = Object.hasOwn(eventPrivacy, type) ? eventPrivacy[type] : undefined;
   return {
     data: mask(data, rulesOf(known), unmasked),
     metadata: mask(metadata, rulesOf(metadataPrivacy), unmasked),
   };
-};
+}
 
-const mask = (value: unknown, rules: readonly Rule[], unmasked: boolean): unknown => {
+function mask(value: unknown, rules: readonly Rule[], unmasked: boolean): unknown {
   if (value === null) return null;
   const own = rules.find(({ path }) => path.length === 0);
   if (own?.sight === 'personal') return unmasked ? value : MASKED;
@@ -223,7 +223,7 @@ const mask = (value: unknown, rules: readonly Rule[], unmasked: boolean): unknow
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [name, mask(inner, into(rules, name), unmasked)]),
   );
-};
+}
 
 const maskItem = (item: unknown, rules: readonly Rule[], unmasked: boolean): unknown =>
   Array.isArray(item)

@@ -236,7 +236,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
  * store a repeated id twice), no system type, at most 1 MiB.
  * @throws AppendTooLarge; TypeError for a bug of the caller
  */
-export const serialiseAppend = (stream: string, events: readonly NewEvent[]): Serialised[] => {
+export function serialiseAppend(stream: string, events: readonly NewEvent[]): Serialised[] {
   if (stream === '' || stream.startsWith('$')) throw new TypeError(`not a stream name: '${stream}'`);
   if (events.length === 0) throw new TypeError(`an append without events to ${stream}`);
   if (new Set(events.map((event) => event.id)).size !== events.length) {
@@ -252,7 +252,7 @@ export const serialiseAppend = (stream: string, events: readonly NewEvent[]): Se
   });
   if (bytes > MAX_APPEND_BYTES) throw new AppendTooLarge(`${bytes} bytes in one append to ${stream}`);
   return serialised;
-};
+}
 
 /** Estimates an event's bytes, accurately enough to limit memory. */
 export const approximateBytes = ({ data, metadata }: { data: unknown; metadata: unknown }): number =>

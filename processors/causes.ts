@@ -4,7 +4,7 @@ import { isTracing } from '../platform/telemetry/spans.ts';
 const MAX_EVENTS_READ = 8;
 
 /** Returns the trace parent of the stream's newest traced event, or nothing while tracing is off. */
-export const causesIn = async (store: EventStore, stream: string): Promise<string[]> => {
+export async function causesIn(store: EventStore, stream: string): Promise<string[]> {
   if (!isTracing()) return [];
   try {
     for await (const { metadata } of store.readStream(stream, {
@@ -17,4 +17,4 @@ export const causesIn = async (store: EventStore, stream: string): Promise<strin
     // A trace is optional: an unreadable stream must not stop the work.
   }
   return [];
-};
+}

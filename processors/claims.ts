@@ -48,7 +48,7 @@ const isFree = ({ key, cycle, attempt }: DueAttempts): string => `(case when exi
  * Returns SQL that claims at most `$2` attempts: the earliest that are due at `$1`, of each partner so many that it has at most `$9`
  * with the `$8` that run in this process; and those that a fast clock recorded after `$5` and so scheduled too late.
  */
-const claimText = (due: DueAttempts): string => {
+function claimText(due: DueAttempts): string {
   const { table, key, cycle, attempt, dueAt, recordedAt, partner } = due;
   const select = `
     select w.${key}::text as item, ${cycle} as cycle, ${attempt} as attempt, ${partner} as partner from ${table} w
@@ -73,16 +73,16 @@ const claimText = (due: DueAttempts): string => {
       returning item, cycle, attempt)
     select (select coalesce(json_agg(claimed), '[]') from claimed join held using (item, cycle, attempt)) as claims,
            (select count(*)::int from ahead) as ahead, (select min(${dueAt}) from ${table} w) as next`;
-};
+}
 
 /** Ends a claim whose attempt was not made: it is due again as soon as `heldBy` can be used. */
-const holdBack = async (pool: pg.Pool, { item, cycle, attempt }: Claim, heldBy: string, now: number) => {
+async function holdBack(pool: pg.Pool, { item, cycle, attempt }: Claim, heldBy: string, now: number) {
   await pool.query({
     name: 'hold_back',
     text: 'update work.claim set lease_until = $4, held_by = $5 where item = $1 and cycle = $2 and attempt = $3',
     values: [item, cycle, attempt, at(now), heldBy],
   });
-};
+}
 
 const at = (ms: number): Date => new Date(ms);
 
@@ -93,11 +93,11 @@ const POLL_MS = 500;
 const MAX_WAIT_MS = 2_000;
 
 /** A due attempt that was not claimed belongs to another worker, whose lease may end. */
-const waitMs = (next: Date | null, now: number): number => {
+function waitMs(next: Date | null, now: number): number {
   if (next === null) return IDLE_MS;
   const inMs = next.getTime() - now;
   return inMs > 0 ? Math.min(inMs + 1, MAX_WAIT_MS) : POLL_MS;
-};
+}
 
 /** The condition stands twice: a claim that is taken again meanwhile stays. */
 const sweepOf = (ended: string): string => `
@@ -105,10 +105,10 @@ const sweepOf = (ended: string): string => `
     select ctid from work.claim where ${ended} order by lease_until limit $2))`;
 
 /** Deletes claims whose lease ended a day ago, or ends over a day from now because a fast clock took it. */
-export const sweepClaims = async (pool: pg.Pool, now: number): Promise<void> => {
+export async function sweepClaims(pool: pg.Pool, now: number): Promise<void> {
   await forgetInBatches(pool, sweepOf('lease_until < $1'), new Date(now - DAY));
   await forgetInBatches(pool, sweepOf('lease_until > $1'), new Date(now + DAY));
-};
+}
 
 export interface ClaimLoopOptions {
   readonly pool: pg.Pool;

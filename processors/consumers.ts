@@ -17,7 +17,7 @@ const BEFORE_FIRST = -1n;
 const WANT = `select ${notifyIfRoom(`'${CHECKPOINTS_CHANNEL}'`, "''")}`;
 
 /** Reads the progress of consumers, which decides which events may be deleted (architecture, rule 9). */
-export const createConsumerProgress = (pool: pg.Pool, consumers: Consumers) => {
+export function createConsumerProgress(pool: pg.Pool, consumers: Consumers) {
   /** Returns the position that all consumers have passed, or null if one has not passed any event. */
   const passed = async (): Promise<Position | null> => {
     const positions = (await listPositions(pool, consumers)).map(({ position }) => position ?? BEFORE_FIRST);
@@ -50,5 +50,5 @@ export const createConsumerProgress = (pool: pg.Pool, consumers: Consumers) => {
       }
     },
   };
-};
+}
 export type ConsumerProgress = ReturnType<typeof createConsumerProgress>;

@@ -43,7 +43,7 @@ const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]):
  * Finds items that an earlier sweep deleted without appending their expiry events: recorded, but gone from the read model.
  * @param present SQL that selects, as `id`, those of the ids `$1` that the read model still holds
  */
-const readCutOff = async (pool: pg.Pool, kind: string, present: string): Promise<ExpiringId[]> => {
+async function readCutOff(pool: pg.Pool, kind: string, present: string): Promise<ExpiringId[]> {
   const { rows } = await pool.query<ExpiringId>(
     'select id, partner_id, expires_at from work.expiring where kind = $1',
     [kind],
@@ -52,7 +52,7 @@ const readCutOff = async (pool: pg.Pool, kind: string, present: string): Promise
   const known = await pool.query<{ id: string }>(present, [rows.map(({ id }) => id)]);
   const ids = new Set(known.rows.map(({ id }) => id));
   return rows.filter(({ id }) => !ids.has(id));
-};
+}
 
 /**
  * Records the expiry of a partner's items by their ids alone. A crash before the append is confirmed writes the event
@@ -60,13 +60,13 @@ const readCutOff = async (pool: pg.Pool, kind: string, present: string): Promise
  * @returns its log position; null if the store does not report it
  * @throws the port's errors
  */
-export const recordExpiry = async (
+export async function recordExpiry(
   store: EventStore,
   partnerId: string,
   schemas: EventSchemas,
   event: { readonly type: string; readonly data: object },
   context: CommandContext,
-): Promise<Position | null> => {
+): Promise<Position | null> {
   const stream = expiredStream(partnerId, utcDay(context.at));
   const events = toNewEvents(schemas, [event], { ...context, partnerId });
   const afterConflict = conflictRetries();
@@ -79,7 +79,7 @@ export const recordExpiry = async (
       await afterConflict(error);
     }
   }
-};
+}
 
 /** One kind of expiring item, and the prefix of its streams. */
 export interface Expiring {
@@ -165,7 +165,7 @@ const CLOSED_AFTER_MS = 2 * HOUR;
  * next run completes an interrupted run: it finds the rows again or, after a rebuild dropped them, their records in
  * `work.expiring`.
  */
-export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void> => {
+export async function sweep(kind: Expiring, options: SweepOptions): Promise<void> {
   const { store, pool, projected } = options;
   const consumerProgress = createConsumerProgress(pool, options.consumers);
   try {
@@ -179,14 +179,14 @@ export const sweep = async (kind: Expiring, options: SweepOptions): Promise<void
   } finally {
     if (!options.signal.aborted) await reportBlocked(kind, options, consumerProgress);
   }
-};
+}
 
 /** Takes the oldest first. */
-const inBatches = async (
+async function inBatches(
   kind: Expiring,
   options: SweepOptions,
   consumerProgress: ConsumerProgress,
-): Promise<void> => {
+): Promise<void> {
   const { store, pool, clock, signal, forMs } = options;
   const started = performance.now();
   for (let after: Cursor | undefined = { cursor: '-infinity', id: kind.firstId }; after !== undefined; ) {
@@ -210,13 +210,10 @@ const inBatches = async (
     // Pauses as long as the batch took, so that the sweep uses at most half of the store's time.
     if (after !== undefined) await pause(performance.now() - begun, signal);
   }
-};
+}
 
 /** Deletes the events of the rows' streams and returns the rows that are gone. */
-const retire = async (
-  rows: readonly DueRow[],
-  deps: Parameters<typeof retireStream>[0],
-): Promise<DueRow[]> => {
+async function retire(rows: readonly DueRow[], deps: Parameters<typeof retireStream>[0]): Promise<DueRow[]> {
   const gone: DueRow[] = [];
   const streams = Map.groupBy(rows, ({ stream }) => stream);
   await inParallel(streams.values(), async (ofStream) => {
@@ -224,17 +221,17 @@ const retire = async (
     if (first && (await retireStream(deps, first))) gone.push(...ofStream);
   });
   return gone;
-};
+}
 
 /**
  * Appends the expiry events, one per partner, waits for their projection and removes the items' records; false if that takes too
  * long and the next run continues.
  */
-const recordExpired = async (
+async function recordExpired(
   { name, expiredEvent, schemas }: Expiring,
   { store, pool, clock, projected }: SweepOptions,
   gone: readonly ExpiringId[],
-): Promise<boolean> => {
+): Promise<boolean> {
   if (gone.length === 0) return true;
   const context = ownContext(clock);
   const positions: (Position | null)[] = [];
@@ -257,14 +254,14 @@ const recordExpired = async (
     values: [name, gone.map(({ id }) => id)],
   });
   return true;
-};
+}
 
 /** A blocked deletion is never silent (architecture, rule 9). */
-const reportBlocked = async (
+async function reportBlocked(
   kind: Expiring,
   options: SweepOptions,
   consumerProgress: ConsumerProgress,
-): Promise<void> => {
+): Promise<void> {
   const { pool, clock, log, closedBefore, onBlocked } = options;
   const now = clock.now();
   const { rows } = await pool.query<{ rows: number; oldest: Date | null; first_position: string | null }>({
@@ -287,4 +284,4 @@ const reportBlocked = async (
     },
     'expired items are not deleted yet; the next run retries',
   );
-};
+}

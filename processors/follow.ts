@@ -17,7 +17,7 @@ interface Passed {
 const SAVE_MS = { handled: 500, passed: 1_000 } as const;
 
 /** Creates the checkpoints of all processors of a process, saved together in one debounced statement. */
-export const createProcessorCheckpoints = (pool: pg.Pool) => {
+export function createProcessorCheckpoints(pool: pg.Pool) {
   const waiting = new Map<string, Passed>();
   let timer: NodeJS.Timeout | null = null;
   let dueAt = Number.POSITIVE_INFINITY;
@@ -66,7 +66,7 @@ export const createProcessorCheckpoints = (pool: pg.Pool) => {
     },
     flush,
   };
-};
+}
 
 const valuesOf = (batch: readonly (readonly [string, Passed])[]): unknown[] => [
   batch.map(([name]) => name),
@@ -233,10 +233,10 @@ const step = (name: string, events: readonly RecordedEvent[]) => (): SpanOf => (
   causes: events.map(({ metadata }) => metadata.traceparent),
 });
 
-const inLanes = (
+function inLanes(
   events: readonly RecordedEvent[],
   laneOf: (event: RecordedEvent) => string = (event) => event.stream,
-): RecordedEvent[][][] => {
+): RecordedEvent[][][] {
   const lanes = [...Map.groupBy(events, laneOf).values()];
   return inChunks(lanes, MAX_CONCURRENT_LANES);
-};
+}

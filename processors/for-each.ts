@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../event-store/port.ts';
 const MAX_CONCURRENT_DELETIONS = 4;
 
 /** Runs a few at a time. After a failure no further item starts. */
-export const inParallel = async <T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> => {
+export async function inParallel<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   const queue = (function* () {
     yield* items;
   })();
@@ -12,17 +12,17 @@ export const inParallel = async <T>(items: Iterable<T>, work: (item: T) => Promi
     for (const item of queue) await work(item);
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_DELETIONS }, worker));
-};
+}
 
 /**
  * Does the work of each item in turn. One that fails, such as a stream that its partner keeps changing, keeps none of the others from
  * theirs; the store's failure would be that of all.
  * @throws the first failure, after the others' work; StoreUnavailable at once
  */
-export const forEachIsolated = async <T>(
+export async function forEachIsolated<T>(
   items: Iterable<T>,
   work: (item: T) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   const failures: unknown[] = [];
   for (const item of items) {
     try {
@@ -33,4 +33,4 @@ export const forEachIsolated = async <T>(
     }
   }
   if (failures.length > 0) throw failures[0];
-};
+}

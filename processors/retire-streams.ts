@@ -46,7 +46,7 @@ interface RetireDeps {
  * @returns false if it is too early; a later sweep retries
  * @throws the port's errors but WrongExpectedRevision
  */
-export const retireStream = async (deps: RetireDeps, known: ExpiredStream): Promise<boolean> => {
+export async function retireStream(deps: RetireDeps, known: ExpiredStream): Promise<boolean> {
   const { store, consumerProgress, passed, clock, signal } = deps;
   const { stream, last_revision, lives } = known;
   const further = lives ? null : await expire(store, stream, last_revision);
@@ -68,19 +68,15 @@ export const retireStream = async (deps: RetireDeps, known: ExpiredStream): Prom
   // The mismatch may come from an unexpired event that no reader sees yet; a later sweep decides.
   if (!(await isReadable(store, stream, further))) return false;
   return (await expire(store, stream, further)) === 'done';
-};
+}
 
-const isReadable = async (store: EventStore, stream: string, revision: Revision): Promise<boolean> => {
+async function isReadable(store: EventStore, stream: string, revision: Revision): Promise<boolean> {
   const read = { from: revision, limit: 1, includeExpired: true };
   return (await Array.fromAsync(store.readStream(stream, read))).length > 0;
-};
+}
 
 /** @returns the stream's last revision if it is past `last` */
-const expire = async (
-  store: EventStore,
-  stream: string,
-  last: Revision,
-): Promise<'done' | Revision | null> => {
+async function expire(store: EventStore, stream: string, last: Revision): Promise<'done' | Revision | null> {
   try {
     await store.expire(stream, last);
     return 'done';
@@ -88,7 +84,7 @@ const expire = async (
     if (!(error instanceof WrongExpectedRevision)) throw error;
     return error.actual;
   }
-};
+}
 
 /** Longer than any resend, retry or cached state can refer to a deleted stream. */
 const NAMES_KEPT_DAYS = 30;
@@ -116,10 +112,7 @@ const successorOf = (stream: string): string | null =>
       : null;
 
 /** Forgets the names of streams that were deleted 30 days ago. */
-export const forgetNames = async ({
-  store,
-  clock,
-}: Pick<ProcessorDeps, 'store' | 'clock'>): Promise<void> => {
+export async function forgetNames({ store, clock }: Pick<ProcessorDeps, 'store' | 'clock'>): Promise<void> {
   const before = clock.now() - NAMES_KEPT_DAYS * DAY;
   await store.forgetNames({ prefixes: FORGOTTEN, before, successorOf });
-};
+}

@@ -53,7 +53,7 @@ export const rotateMaster = (deps: RotationDeps, context: CommandContext): Promi
     return { keys: first.keys + late.keys, endpoints: first.endpoints + late.endpoints };
   });
 
-const resealAll = async (deps: RotationDeps, context: CommandContext): Promise<Rotated> => {
+async function resealAll(deps: RotationDeps, context: CommandContext): Promise<Rotated> {
   let [keys, endpoints] = [0, 0];
   for (;;) {
     const pass = {
@@ -64,13 +64,13 @@ const resealAll = async (deps: RotationDeps, context: CommandContext): Promise<R
     keys += pass.keys;
     endpoints += pass.endpoints;
   }
-};
+}
 
 /** @returns the number found, even if another process has resealed some meanwhile */
-const resealEndpoints = async (
+async function resealEndpoints(
   { store, pool, progress, master, clock }: RotationDeps,
   context: CommandContext,
-): Promise<number> => {
+): Promise<number> {
   if (!(await progress.reached([ENDPOINTS], await store.head(), PROJECTED_MS))) {
     throw new RotationImpossible(`the read model ${ENDPOINTS} is behind: see doorplate projection list`);
   }
@@ -84,7 +84,7 @@ const resealEndpoints = async (
   };
   for (const endpoint of left) await resealSecrets(resealing, endpoint, { ...context, at: clock.now() });
   return left.length;
-};
+}
 
 const alone = <T>(url: string, work: () => Promise<T>): Promise<T> =>
   exclusiveJob(url, 'rotation', work).catch((error: unknown) => {

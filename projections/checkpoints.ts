@@ -26,10 +26,10 @@ export interface Checkpoint {
 }
 
 /** Loads the checkpoints of the named projections, creating missing ones at the start of the log. */
-export const loadCheckpoints = async (
+export async function loadCheckpoints(
   db: pg.ClientBase | pg.Pool,
   names: readonly string[],
-): Promise<Map<string, Checkpoint>> => {
+): Promise<Map<string, Checkpoint>> {
   await db.query(
     'insert into read.projection (name) select * from unnest($1::text[]) on conflict (name) do nothing',
     [names],
@@ -47,7 +47,7 @@ export const loadCheckpoints = async (
       },
     ]),
   );
-};
+}
 
 export interface Step {
   readonly projection: Projection;
@@ -61,12 +61,12 @@ export interface Step {
  * Commits rows and checkpoints of all steps in one transaction, guarded by the known checkpoints and the lease.
  * @throws CheckpointMoved, ProjectionFailed; nothing is committed then
  */
-export const commitSteps = async (
+export async function commitSteps(
   db: pg.ClientBase,
   lease: Lease,
   steps: readonly Step[],
   to: Position,
-): Promise<void> => {
+): Promise<void> {
   // Pipelined in this order, so that a pass costs two round trips in total.
   const begun = db.query('begin');
   // Checkpoints are locked before the tables, in the same order as in a rebuild.
@@ -92,7 +92,7 @@ export const commitSteps = async (
     await db.query('rollback').catch(() => undefined);
     throw error;
   }
-};
+}
 
 /** Whether a statement failed only because an earlier one of its transaction had failed. */
 const isAborted = (error: unknown): boolean => (error as { code?: unknown }).code === IN_FAILED_TRANSACTION;
@@ -102,14 +102,14 @@ const failureOf = (step: Step | undefined, error: unknown): unknown =>
   step === undefined || isTransient(error) ? error : new ProjectionFailed(step.projection, error);
 
 /** Saves a position that was passed without events for any of the projections. Losing it is harmless. */
-export const savePassed = async (
+export async function savePassed(
   pool: pg.Pool,
   lease: Lease,
   steps: readonly Step[],
   to: Position,
-): Promise<void> => {
+): Promise<void> {
   await pool.query({ name: 'save_passed', text: ADVANCE, values: advance(lease, steps, to) });
-};
+}
 
 const advance = (lease: Lease, steps: readonly Step[], to: Position): unknown[] => [
   steps.map((step) => step.projection.name),
@@ -138,12 +138,12 @@ const ADVANCE = advanceWith('');
 const ADVANCE_AND_RESUME = advanceWith(', stopped_by = null');
 
 /** Clears the poison event of a projection that continues. */
-export const clearStopped = async (db: pg.ClientBase, name: string): Promise<void> => {
+export async function clearStopped(db: pg.ClientBase, name: string): Promise<void> {
   await db.query('update read.projection set stopped_by = null where name = $1 and stopped_by is not null', [
     name,
   ]);
-};
+}
 
-export const markStopped = async (db: pg.ClientBase, name: string, stoppedBy: string): Promise<void> => {
+export async function markStopped(db: pg.ClientBase, name: string, stoppedBy: string): Promise<void> {
   await db.query('update read.projection set stopped_by = $2 where name = $1', [name, stoppedBy]);
-};
+}

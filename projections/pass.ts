@@ -22,11 +22,7 @@ type Isolation = Pick<PassOptions, 'db' | 'lease' | 'onStopped'>;
  * Applies a batch to all projections, or to each alone if one fails.
  * @returns false if a poison event stopped a projection; the others have then applied the batch
  */
-const commitOrIsolate = async (
-  options: Isolation,
-  steps: readonly Step[],
-  to: Position,
-): Promise<boolean> => {
+async function commitOrIsolate(options: Isolation, steps: readonly Step[], to: Position): Promise<boolean> {
   const { db, lease } = options;
   try {
     await commitSteps(db, lease, steps, to);
@@ -37,14 +33,10 @@ const commitOrIsolate = async (
   let allApplied = true;
   for (const step of steps) if (!(await applyAlone(options, step, to))) allApplied = false;
   return allApplied;
-};
+}
 
 /** Applies a batch to one projection; if it fails, event by event up to the poison event. */
-const applyAlone = async (
-  { db, lease, onStopped }: Isolation,
-  step: Step,
-  to: Position,
-): Promise<boolean> => {
+async function applyAlone({ db, lease, onStopped }: Isolation, step: Step, to: Position): Promise<boolean> {
   const { projection, events } = step;
   try {
     await commitSteps(db, lease, [step], to);
@@ -69,7 +61,7 @@ const applyAlone = async (
   }
   await commitSteps(db, lease, [{ projection, from, passed, events: [] }], to);
   return true;
-};
+}
 
 export interface PassOptions {
   readonly tail: Tail;

@@ -14,24 +14,24 @@ export interface Projection {
 }
 
 /** Selects the events that a projection applies, including later versions of them, which stop it. */
-export const relevantTo = (
+export function relevantTo(
   { types }: Projection,
   events: readonly RecordedEvent[],
-): readonly RecordedEvent[] => {
+): readonly RecordedEvent[] {
   if (types === undefined) return events;
   const isKnown = (type: string): boolean => types.includes(type);
   return events.filter(({ type }) => isKnown(type) || isLaterVersion(type, isKnown));
-};
+}
 
 const OF_YEAR_ZERO = /^0000-\d{2}-\d{2}T[\d:.]+Z$/;
 const FIRST_INSTANT = '0001-01-01T00:00:00.000Z';
 
 /** Replaces NUL and lone surrogates by U+FFFD, and an instant of the year 0 by the first one: PostgreSQL rejects all three. */
-const storableText = (text: string): string => {
+function storableText(text: string): string {
   const whole = text.isWellFormed() ? text : text.toWellFormed();
   const known = whole.includes('\u0000') ? whole.replaceAll('\u0000', '\ufffd') : whole;
   return OF_YEAR_ZERO.test(known) ? FIRST_INSTANT : known;
-};
+}
 
 /**
  * Returns the events with text that PostgreSQL can store. Commands refuse other text, but one event of an earlier release, or one
@@ -44,7 +44,7 @@ export const storableEvents = (events: readonly RecordedEvent[]): readonly Recor
   });
 
 /** Returns the value itself unless something in it is replaced. */
-const storable = (value: unknown): unknown => {
+function storable(value: unknown): unknown {
   if (typeof value === 'string') return storableText(value);
   if (typeof value !== 'object' || value === null) return value;
   const isList = Array.isArray(value);
@@ -56,4 +56,4 @@ const storable = (value: unknown): unknown => {
     copy[name] = after;
   }
   return copy ?? value;
-};
+}

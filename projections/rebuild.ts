@@ -38,7 +38,7 @@ const tablesOf = (projections: readonly Projection[]): string[] =>
  * reader (an analyst, an export, a backup) holds the tables, it tries again a little later.
  * @returns whether the tables were replaced
  */
-export const switchOver = async (switching: Switching, position: Position | null): Promise<boolean> => {
+export async function switchOver(switching: Switching, position: Position | null): Promise<boolean> {
   const { db, onWaiting } = switching;
   for (;;) {
     try {
@@ -50,18 +50,15 @@ export const switchOver = async (switching: Switching, position: Position | null
       await pause(RETRY_MS);
     }
   }
-};
+}
 
-const isHeld = (error: unknown): boolean => {
+function isHeld(error: unknown): boolean {
   const { code } = error as { code?: string };
   return code === LOCK_NOT_AVAILABLE || code === DEADLOCK;
-};
+}
 
 /** Locks the checkpoints first, so that the leader waits; it then finds them moved and restarts from them. */
-const trySwitch = async (
-  { db, store, projections }: Switching,
-  position: Position | null,
-): Promise<boolean> => {
+async function trySwitch({ db, store, projections }: Switching, position: Position | null): Promise<boolean> {
   const names = projections.map((projection) => projection.name);
   await db.query(`begin; set local idle_in_transaction_session_timeout = '${IDLE_TRANSACTION}'`);
   const { rows } = await db.query(
@@ -85,13 +82,13 @@ const trySwitch = async (
   );
   await db.query('commit');
   return true;
-};
+}
 
 /**
  * A view is bound to the tables that it was created over, which therefore cannot be dropped. So views are recreated from
  * their own definitions, whose names now resolve to the new tables; their grants stay.
  */
-const replaceTables = async (db: pg.ClientBase, tables: readonly string[]): Promise<void> => {
+async function replaceTables(db: pg.ClientBase, tables: readonly string[]): Promise<void> {
   const { rows: views } = await db.query<ViewOver>(VIEWS_OVER, [tables]);
   await lockAll(db, [...views.map(({ name }) => name), ...tables.map((table) => `read.${table}`)]);
   await db.query(`create schema ${OLD}`);
@@ -105,10 +102,10 @@ const replaceTables = async (db: pg.ClientBase, tables: readonly string[]): Prom
   }
   for (const table of tables) await db.query(`drop table ${OLD}.${table}`);
   await db.query(`drop schema ${OLD}`);
-};
+}
 
 /** Locks views before their tables, in the same order as readers of the views. */
-const lockAll = async (db: pg.ClientBase, relations: readonly string[]): Promise<void> => {
+async function lockAll(db: pg.ClientBase, relations: readonly string[]): Promise<void> {
   const lock = `lock table ${relations.join(', ')} in access exclusive mode`;
   for (let attempt = 0; attempt < NOWAIT_ATTEMPTS; attempt += 1) {
     await db.query('savepoint before_lock');
@@ -123,7 +120,7 @@ const lockAll = async (db: pg.ClientBase, relations: readonly string[]): Promise
   }
   await db.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
   await db.query(lock);
-};
+}
 
 interface ViewOver {
   readonly name: string;
@@ -161,7 +158,7 @@ const BATCH = 2_000;
 export const rebuild = (options: RebuildOptions): Promise<Rebuilt> =>
   exclusiveJob(options.url, 'rebuild', () => rebuildAlone(options));
 
-const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
+async function rebuildAlone(options: RebuildOptions): Promise<Rebuilt> {
   const { store, url, projections, onWaiting } = options;
   const db = new pg.Client({
     connectionString: withSettings(url, OWN_SETTINGS),
@@ -200,7 +197,7 @@ const rebuildAlone = async (options: RebuildOptions): Promise<Rebuilt> => {
     await db.query(`rollback; drop schema if exists ${NEXT} cascade`).catch(() => undefined);
     await db.end();
   }
-};
+}
 
 /** Reads the next batch while the current one is applied. A consumer that stops early must abort the source's signal. */
 async function* oneAhead<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
@@ -216,7 +213,7 @@ async function* oneAhead<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
   }
 }
 
-const createTables = async (db: pg.ClientBase, projections: readonly Projection[]): Promise<void> => {
+async function createTables(db: pg.ClientBase, projections: readonly Projection[]): Promise<void> {
   await db.query(`drop schema if exists ${NEXT} cascade; create schema ${NEXT}`);
   for (const table of tablesOf(projections)) {
     await db.query(`create table ${NEXT}.${table} (like read.${table} including all)`);
@@ -226,4 +223,4 @@ const createTables = async (db: pg.ClientBase, projections: readonly Projection[
         db.query(`comment on table ${NEXT}.${table} is ${pg.escapeLiteral(rows[0]?.text ?? '')}`),
       );
   }
-};
+}

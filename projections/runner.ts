@@ -18,12 +18,12 @@ const CONNECTION_SETTINGS = `set search_path to read; set synchronous_commit to 
   set idle_in_transaction_session_timeout = '${IDLE_TRANSACTION}'`;
 
 /** Runs work with a connection of its own. Losing the connection aborts the work. */
-const withConnection = async (
+async function withConnection(
   url: string,
   lease: Lease,
   signal: AbortSignal,
   work: (db: pg.ClientBase, signal: AbortSignal) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   const db = new pg.Client({
     connectionString: url,
     application_name: `doorplate projections ${lease.name}`,
@@ -49,7 +49,7 @@ const withConnection = async (
   }
   if (lost.signal.aborted && !signal.aborted)
     throw new Error('the projections lost their database connection');
-};
+}
 
 export interface ProjectionsOptions {
   readonly tail: Tail;
@@ -76,11 +76,11 @@ const RESTART_MS = 100;
  * Runs the projections of a group: those at the same position share a pass, and each one that is behind gets a pass of its own
  * until it has caught up. A poison event stops only its projection, which retries every minute.
  */
-export const runProjections = async (
+export async function runProjections(
   options: ProjectionsOptions,
   lease: Lease,
   signal: AbortSignal,
-): Promise<void> => {
+): Promise<void> {
   const { pool, projections, log } = options;
   const names = projections.map(({ name }) => name);
   const retryAt = new Map<string, number>();
@@ -105,7 +105,7 @@ export const runProjections = async (
       await pause(RESTART_MS, signal);
     }
   }
-};
+}
 
 interface Plan {
   readonly together: readonly Projection[];
@@ -114,11 +114,11 @@ interface Plan {
 }
 
 /** Plans the passes: the furthest projections, and those within the tail's memory, run together. */
-const planPasses = (
+function planPasses(
   projections: readonly Projection[],
   checkpoints: ReadonlyMap<string, Checkpoint>,
   tail: Tail,
-): Plan => {
+): Plan {
   const positionOf = ({ name }: Projection): Position | null => checkpoints.get(name)?.position ?? null;
   const stopped = projections.filter(({ name }) => checkpoints.get(name)?.stoppedBy != null);
   const running = projections.filter((one) => !stopped.includes(one));
@@ -133,27 +133,27 @@ const planPasses = (
     behind: running.filter((one) => !isTogether(one)),
     stopped,
   };
-};
+}
 
 /** Starts all works, and aborts the others when the first ends. @throws the error of the first work in order that failed */
-const untilOneEnds = async (
+async function untilOneEnds(
   signal: AbortSignal,
   worksOf: (ending: AbortSignal) => readonly (() => Promise<void>)[],
-): Promise<void> => {
+): Promise<void> {
   const ending = new AbortController();
   const works = worksOf(AbortSignal.any([signal, ending.signal]));
   const results = await Promise.allSettled(works.map((work) => work().finally(() => ending.abort())));
   for (const result of results) if (result.status === 'rejected') throw result.reason;
-};
+}
 
-const runSession = async (
+async function runSession(
   options: ProjectionsOptions,
   lease: Lease,
   projections: readonly Projection[],
   checkpoints: ReadonlyMap<string, Checkpoint>,
   signal: AbortSignal,
   untilCaughtUp: boolean,
-): Promise<void> => {
+): Promise<void> {
   const { tail, log } = options;
   await withConnection(options.url, lease, signal, (db, ending) =>
     runPass({
@@ -175,17 +175,17 @@ const runSession = async (
       ...(untilCaughtUp ? { isDone: (position) => tail.covers(position) } : {}),
     }),
   );
-};
+}
 
 /** Retries the poison event of a projection after a minute, or resumes at once when a rebuild has passed it. */
-const retryStopped = async (
+async function retryStopped(
   options: ProjectionsOptions,
   lease: Lease,
   projection: Projection,
   checkpoints: ReadonlyMap<string, Checkpoint>,
   signal: AbortSignal,
   retryAt: Map<string, number>,
-): Promise<void> => {
+): Promise<void> {
   const { name } = projection;
   const due = retryAt.get(name) ?? performance.now() + (options.retryStoppedMs ?? RETRY_STOPPED_MS);
   retryAt.set(name, due);
@@ -201,4 +201,4 @@ const retryStopped = async (
   if (signal.aborted) return;
   retryAt.delete(name);
   await runSession(options, lease, [projection], checkpoints, signal, true);
-};
+}

@@ -13,12 +13,12 @@ export const toJson = (rows: Iterable<unknown>): string => JSON.stringify([...ro
  * Deletes the rows whose column is before a UTC day (`YYYY-MM-DD`) or a position, the oldest first, in batches that block
  * no other query for long.
  */
-export const forgetBefore = (
+export function forgetBefore(
   db: pg.Pool,
   [table, column]: readonly [table: string, column: string],
   before: string,
   type: 'date' | 'bigint' = 'date',
-): Promise<void> => {
+): Promise<void> {
   const old = `select ctid from read.${table} where ${column} < $1::${type} order by ${column} limit $2`;
   return forgetInBatches(db, `delete from read.${table} where ctid = any (array(${old}))`, before);
-};
+}

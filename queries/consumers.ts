@@ -9,10 +9,10 @@ export interface ConsumerPosition {
 }
 
 /** Lists the saved positions of projections and processors. */
-export const listPositions = async (
+export async function listPositions(
   pool: pg.Pool,
   consumers: { readonly projections: readonly string[]; readonly processors: readonly string[] },
-): Promise<ConsumerPosition[]> => {
+): Promise<ConsumerPosition[]> {
   const { rows } = await pool.query<{ name: string; position: string | null }>({
     name: 'consumer_positions',
     text: `select 'projection ' || n.name as name, c.position
@@ -23,7 +23,7 @@ export const listPositions = async (
     values: [consumers.projections, consumers.processors],
   });
   return rows.map(({ name, position }) => ({ name, position: position === null ? null : BigInt(position) }));
-};
+}
 
 /** A projection as its checkpoint has it. */
 export interface ProjectionState {
@@ -33,18 +33,18 @@ export interface ProjectionState {
   readonly stopped_by: string | null;
 }
 
-export const listProjectionStates = async (pool: pg.Pool): Promise<ProjectionState[]> => {
+export async function listProjectionStates(pool: pg.Pool): Promise<ProjectionState[]> {
   const { rows } = await pool.query<ProjectionState>(
     'select name, position, stopped_by from read.projection order by name',
   );
   return rows;
-};
+}
 
 /** Returns which process (`ROLE ID`) leads each group. */
-export const readLeaders = async (pool: pg.Pool): Promise<Map<string, string>> => {
+export async function readLeaders(pool: pg.Pool): Promise<Map<string, string>> {
   const { rows } = await pool.query<{ name: string; leader: string }>(
     `select l.name, p.role || ' ' || p.process_id as leader
      from work.lease l join work.process p on p.process_id = l.process_id`,
   );
   return new Map(rows.map(({ name, leader }) => [name, leader]));
-};
+}

@@ -10,20 +10,17 @@ export interface Reads {
   readonly caughtUp: () => Promise<boolean>;
 }
 
-const awaitReadModels = async ({ caughtUp }: Reads): Promise<void> => {
+async function awaitReadModels({ caughtUp }: Reads): Promise<void> {
   if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
-};
+}
 
 /** Reads a row, after a miss once more with the read models up to date. @throws BackendTimeout if they stay behind */
-export const readUpToDate = async <Row>(
-  reads: Reads,
-  read: () => Promise<Row | null>,
-): Promise<Row | null> => {
+export async function readUpToDate<Row>(reads: Reads, read: () => Promise<Row | null>): Promise<Row | null> {
   const row = await read();
   if (row !== null) return row;
   await awaitReadModels(reads);
   return read();
-};
+}
 
 /** Until then an expired item answers 410, then 404 (contract, Sessions). */
 const REPORTED_AS_EXPIRED_MS = 60 * DAY;
@@ -40,14 +37,14 @@ interface Wanted<Kind> {
  * Finds what has not expired, by the clock and not by what was swept; else says whether there was one.
  * @throws BackendTimeout rather than call unknown what may be there
  */
-export const findUnexpired = async <
+export async function findUnexpired<
   Row extends { readonly expires_at: string },
   Kind extends 'session' | 'reveal',
 >(
   reads: Reads,
   { kind, id, partnerId, now }: Wanted<Kind>,
   read: () => Promise<Row | null>,
-): Promise<Row | `${Kind}_expired` | `${Kind}_not_found`> => {
+): Promise<Row | `${Kind}_expired` | `${Kind}_not_found`> {
   let row = await read();
   let expiredAt: string | null =
     row?.expires_at ??
@@ -61,7 +58,7 @@ export const findUnexpired = async <
   }
   if (expiredAt === null || now >= Date.parse(expiredAt) + REPORTED_AS_EXPIRED_MS) return `${kind}_not_found`;
   return row !== null && now < Date.parse(expiredAt) ? row : `${kind}_expired`;
-};
+}
 
 /** The columns that a row's schema names. */
 export const columnsOf = (row: z.ZodObject) =>

@@ -34,7 +34,7 @@ interface Opened {
   readonly tag: Buffer;
 }
 
-export const createCursors = (key: Buffer, epochs: EpochsOfLog): Cursors => {
+export function createCursors(key: Buffer, epochs: EpochsOfLog): Cursors {
   const padKey = createHmac('sha256', key).update('positions in cursors').digest();
   /** Encrypts and decrypts a position, so that callers cannot see how fast the log grows. */
   const masked = (body: Buffer, mac: Buffer): Buffer => {
@@ -76,4 +76,4 @@ export const createCursors = (key: Buffer, epochs: EpochsOfLog): Cursors => {
       return resumeAt(all, position, isOwn);
     },
   };
-};
+}

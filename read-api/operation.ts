@@ -39,13 +39,13 @@ export const storableJson = <Schema extends z.ZodType>(
 ): ZodOpenApiResponseObject => jsonResponse(description, schema, examples, { always: ['Cache-Control'] });
 
 /** The response to a deletion. `id`: that of the example. */
-export const deletedResponse = (schemaId: string, id: string): ZodOpenApiResponseObject => {
+export function deletedResponse(schemaId: string, id: string): ZodOpenApiResponseObject {
   const schema = z
     .object({ id: z.uuid(), deleted: z.literal(true), deleted_at: timestamp, request_id: requestId })
     .meta({ id: schemaId });
   const deleted = { id, deleted: true as const, deleted_at: '2026-03-16T08:00:00.000Z', request_id: REQUEST };
   return storableJson('It is deleted.', schema, { deleted });
-};
+}
 
 /** A required JSON body. */
 export const jsonBody = (schema: z.ZodType): ZodOpenApiRequestBodyObject => ({

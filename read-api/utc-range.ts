@@ -18,7 +18,7 @@ export interface UtcRange {
  * range of real UTC dates, `from` before `to`, of 31 days at most, with nothing twice and nothing else.
  * `now` in milliseconds.
  */
-export const utcRange = (query: string, now: number): UtcRange | null => {
+export function utcRange(query: string, now: number): UtcRange | null {
   const given = namedParameters(query, ['from', 'to']);
   if (given === null || (given.from === undefined && given.to !== undefined)) return null;
   const from = midnight(given.from ?? utcDay(now));
@@ -28,14 +28,14 @@ export const utcRange = (query: string, now: number): UtcRange | null => {
   return days > 0 && days <= LONGEST_DAYS
     ? { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
     : null;
-};
+}
 
 /** Milliseconds of a real date's midnight. */
-const midnight = (date: string): number | null => {
+function midnight(date: string): number | null {
   if (!DATE.test(date) || !hasUsualYear(date)) return null;
   const at = Date.parse(`${date}T00:00:00Z`);
   return !Number.isNaN(at) && utcDay(at) === date ? at : null;
-};
+}
 
 /** A day of the query: inclusive as `from`, exclusive as `to`. */
 const day = z.iso.date().meta({ example: '2026-03-14' });

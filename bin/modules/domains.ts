@@ -54,7 +54,7 @@ const tokens =
 const serviceHostOf = (url: string): string => plainName(new URL(url).hostname);
 
 /** Builds the routes with which partners manage custom domains. */
-export const domainRoutes = (context: ApiContext): Route[] => {
+export function domainRoutes(context: ApiContext): Route[] {
   const { runtime, publicUrl, trackerCommands } = context;
   const { config, db, store } = runtime;
   const tokenOf = tokens(runtime);
@@ -89,14 +89,14 @@ export const domainRoutes = (context: ApiContext): Route[] => {
       checkedAt: (domainId) => readCheckedAt(db, domainId),
     }),
   ];
-};
+}
 
 export const domainWork = ({ runtime, metrics }: WorkerContext): WorkerModule => ({
   processors: { visits: [keepDomains(runtime)] },
   start: async () => startChecks(runtime, metrics),
 });
 
-const startChecks = (runtime: Runtime, metrics: Metrics): RunningWork => {
+function startChecks(runtime: Runtime, metrics: Metrics): RunningWork {
   const { config } = runtime;
   return startDomainChecks({
     ...runtime,
@@ -105,7 +105,7 @@ const startChecks = (runtime: Runtime, metrics: Metrics): RunningWork => {
     tokenOf: tokens(runtime),
     onCheck: (outcome) => metrics.domainChecks.inc({ outcome }),
   });
-};
+}
 
 /** Handles GET /tls-allowed of the operations listener. */
 export const tlsAllowed = ({ config, pool }: Runtime): OpsHandler =>

@@ -33,7 +33,7 @@ export const usageRoutes = ({ runtime, waitForHead }: ApiContext): Route[] => [
   getUsageRoute({ db: runtime.db, caughtUp: waitForHead(['usage', 'lookups', 'reveals', 'reveal-units']) }),
 ];
 
-export const usageWork = ({ runtime, waitForHead }: WorkerContext): WorkerModule => {
+export function usageWork({ runtime, waitForHead }: WorkerContext): WorkerModule {
   const caughtUp = waitForHead(['tracker-usage']);
   return {
     jobs: () => [
@@ -42,11 +42,11 @@ export const usageWork = ({ runtime, waitForHead }: WorkerContext): WorkerModule
       ['23 3 * * *', () => expireUsageStreams(runtime, (before) => forgetUsageBefore(runtime.pool, before))],
     ],
   };
-};
+}
 
 const SETTLED_MS = 1_000;
 
-export const lookupRoutes = ({
+export function lookupRoutes({
   runtime,
   limiter,
   counter,
@@ -54,7 +54,7 @@ export const lookupRoutes = ({
   waitForHead,
   waitForHeadPassively,
   ownWrite,
-}: ApiContext): Route[] => {
+}: ApiContext): Route[] {
   const { config, pool, store, intake, digest, processed } = runtime;
   const configured = () => runtime.providers.configured();
   const shared = {
@@ -87,12 +87,12 @@ export const lookupRoutes = ({
       hasCaughtUp: waitForHeadPassively(['lookups']),
     }),
   ];
-};
+}
 
 const ONLY_SAMPLE =
   'companies come from the sample directory alone: ENRICHMENT_DIRECTORY takes a file of yours, ENRICHMENT_PROVIDERS the database or API of a vendor (docs/providers.md)';
 
-export const lookupWork = (context: WorkerContext): WorkerModule => {
+export function lookupWork(context: WorkerContext): WorkerModule {
   const { runtime } = context;
   const { clock, pool } = runtime;
   const configured = () => runtime.providers.configured();
@@ -107,15 +107,15 @@ export const lookupWork = (context: WorkerContext): WorkerModule => {
     ],
     start: () => startAttempts(context),
   };
-};
+}
 
-const startAttempts = async ({
+async function startAttempts({
   runtime,
   leases,
   limiter,
   metrics,
   makeChain,
-}: WorkerContext): Promise<RunningWork> => {
+}: WorkerContext): Promise<RunningWork> {
   const { config, log } = runtime;
   const { chain, notes, close } = await openProviders(runtime, limiter, metrics, makeChain);
   if (config.providers.every((one) => one.kind === 'directory' && one.file === null)) log.info(ONLY_SAMPLE);
@@ -136,4 +136,4 @@ const startAttempts = async ({
       await close();
     },
   };
-};
+}

@@ -60,12 +60,12 @@ export const openChain = (
   });
 
 /** Opens the providers of the enrichment attempts and counts what they answer. `makeChain`: opens them. */
-export const openProviders = async (
+export async function openProviders(
   runtime: Runtime,
   limiter: RateLimiter,
   metrics: Metrics,
   makeChain: typeof openChain = openChain,
-): Promise<Providers> => {
+): Promise<Providers> {
   const chain = await makeChain(runtime, limiter, metrics);
   metrics.providers.start(chain.providers.map(({ name }) => name));
   const counts = runtime.providerCounts;
@@ -83,4 +83,4 @@ export const openProviders = async (
     },
     close: () => chain.close(),
   };
-};
+}

@@ -37,7 +37,7 @@ const useSavedResults =
     return saved;
   };
 
-export const revealRoutes = (context: ApiContext): Route[] => {
+export function revealRoutes(context: ApiContext): Route[] {
   const { runtime, limiter, trackerCommands, countCall } = context;
   const { config, clock, db, dayKeys } = runtime;
   const caughtUp = context.waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS);
@@ -62,10 +62,10 @@ export const revealRoutes = (context: ApiContext): Route[] => {
       countCall,
     }),
   ];
-};
+}
 
 /** Builds the enrichment that pending reveals need, and the completion of those that an endpoint subscribes to. */
-export const revealWork = (context: WorkerContext): WorkerModule => {
+export function revealWork(context: WorkerContext): WorkerModule {
   const { runtime, capacity, sessions } = context;
   const { pool, clock } = runtime;
   const ports = completionPorts(runtime, sessions.find);
@@ -96,7 +96,7 @@ export const revealWork = (context: WorkerContext): WorkerModule => {
       ['*/5 * * * * *', runCompletions],
     ],
   };
-};
+}
 
 /** Whether a result exists is the same for all partners. */
 const ANY_PARTNER = '';

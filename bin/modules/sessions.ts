@@ -36,7 +36,7 @@ export const trackerRoutes = ({
  */
 export const HEAD_LIMIT_MS = 1_000;
 
-export const sessionRoutes = (context: ApiContext): Route[] => {
+export function sessionRoutes(context: ApiContext): Route[] {
   const { runtime, limiter, metrics } = context;
   const { config, db, store, digest, dayKeys, cursors, queue } = runtime;
   const { trackers, served, countries, calls, countCall, waitForHead } = context;
@@ -60,4 +60,4 @@ export const sessionRoutes = (context: ApiContext): Route[] => {
       countCall,
     }),
   ];
-};
+}

@@ -37,10 +37,10 @@ export interface Clues {
 }
 
 /** Opens the clues for lookups of enabled keys, on separate connections with a short time limit. */
-export const openClues = (
+export function openClues(
   { databaseUrl, dayKeys, clock, log }: Pick<Runtime, 'databaseUrl' | 'dayKeys' | 'clock' | 'log'>,
   metrics?: Metrics,
-): Clues => {
+): Clues {
   const pool = openPool(databaseUrl, log, {
     max: CONNECTIONS,
     application_name: 'doorplate clues',
@@ -58,4 +58,4 @@ export const openClues = (
     onUnavailable: () => metrics?.cluesUnavailable.inc(),
   });
   return { of, close: () => endPool(pool) };
-};
+}

@@ -46,7 +46,7 @@ const PROJECTED_MS = 10_000;
 /** Of a query to a DNS server; an attempt waits three seconds for all of them. */
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
-const deliveryRoutes = ({ runtime, waitForHead, ownWrite }: ApiContext): Route[] => {
+function deliveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[] {
   const { db, pool, clock, dayKeys, cursors } = runtime;
   const retrying = retryDeps(runtime);
   const reads = { db, caughtUp: waitForHead([webhooks.name, deliveries.name, payloads.name]) };
@@ -60,19 +60,19 @@ const deliveryRoutes = ({ runtime, waitForHead, ownWrite }: ApiContext): Route[]
       bodyOf,
     }),
   ];
-};
+}
 
-export const retryDeps = (runtime: Runtime): RetryDeps => {
+export function retryDeps(runtime: Runtime): RetryDeps {
   const bodyOf = createBodies(runtime.pool, runtime.dayKeys, runtime.clock.now);
   return {
     ...runtime,
     hasBody: async (eventId) => (await bodyOf(eventId)) !== null,
     reserveQueue: reserveForDelivery(runtime.queue),
   };
-};
+}
 
 /** Starts sending due deliveries; any number of processes may do so. */
-export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promise<RunningWork> => {
+export async function startDelivering(runtime: Runtime, metrics: Metrics): Promise<RunningWork> {
   const { config, store, pool, clock, progress, dayKeys, databaseUrl: url } = runtime;
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = shortCache((hostname) => findDomainOwner(pool, hostname), { max: 1_000 });
@@ -125,10 +125,10 @@ export const startDelivering = async (runtime: Runtime, metrics: Metrics): Promi
       await sender.close();
     },
   };
-};
+}
 
 /** Builds the routes of webhook endpoints and their deliveries. */
-export const webhookRoutes = (context: ApiContext): Route[] => {
+export function webhookRoutes(context: ApiContext): Route[] {
   const { runtime, trackerCommands, waitForHead, ownWrite } = context;
   const { config, clock, db, endpoints, master, queue } = runtime;
   const commands = createEndpointCommands({
@@ -160,9 +160,9 @@ export const webhookRoutes = (context: ApiContext): Route[] => {
     }),
     ...deliveryRoutes(context),
   ];
-};
+}
 
-export const webhookWork = ({ runtime, metrics, applied }: WorkerContext): WorkerModule => {
+export function webhookWork({ runtime, metrics, applied }: WorkerContext): WorkerModule {
   const { pool, clock, dayKeys, progress } = runtime;
   const queueing = queueWebhookEvents({
     ...runtime,
@@ -175,7 +175,7 @@ export const webhookWork = ({ runtime, metrics, applied }: WorkerContext): Worke
     jobs: () => [['* * * * *', () => sweepDeliveryClaims(pool, clock.now())]],
     start: () => startDelivering(runtime, metrics),
   };
-};
+}
 
 /** The contract also fixes the limits that are not configured. */
 const limitsOf = (config: Runtime['config']): WebhookLimits => ({

@@ -10,18 +10,18 @@ const SALT_BYTES = 16;
  * Makes PostgreSQL's stored form of a password (RFC 5802, SCRAM-SHA-256). Passing it instead of the password keeps the
  * password out of statements and server logs. `password` in ASCII.
  */
-export const scramVerifier = (password: string, salt = randomBytes(SALT_BYTES)): string => {
+export function scramVerifier(password: string, salt = randomBytes(SALT_BYTES)): string {
   const salted = pbkdf2Sync(password, salt, ITERATIONS, 32, 'sha256');
   const keyed = (text: string): Buffer => createHmac('sha256', salted).update(text).digest();
   const stored = createHash('sha256').update(keyed('Client Key')).digest('base64');
   const server = keyed('Server Key').toString('base64');
   return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString('base64')}$${stored}:${server}`;
-};
+}
 
 /** PostgreSQL or a rule of the product refuses the grant. The message is for the operator. */
 export class GrantRefused extends Error {}
 
-const runAll = async (db: pg.Client, statements: readonly string[]): Promise<void> => {
+async function runAll(db: pg.Client, statements: readonly string[]): Promise<void> {
   for (const statement of statements) {
     await db.query(statement).catch((error: unknown) => {
       if ((error as { code?: string }).code !== '42501') throw error;
@@ -32,9 +32,9 @@ const runAll = async (db: pg.Client, statements: readonly string[]): Promise<voi
       throw new GrantRefused(`${why}. A superuser can, in the database ${db.database}:\n${instead}`);
     });
   }
-};
+}
 
-const runIfAllowed = async (db: pg.Client, statement: string): Promise<boolean> => {
+async function runIfAllowed(db: pg.Client, statement: string): Promise<boolean> {
   await db.query('savepoint more');
   try {
     await db.query(statement);
@@ -45,7 +45,7 @@ const runIfAllowed = async (db: pg.Client, statement: string): Promise<boolean> 
     await db.query('rollback to more');
     return false;
   }
-};
+}
 
 /** Connection data of an analyst. */
 export interface Granted {
@@ -152,14 +152,14 @@ export const revokeAnalyst = (url: string, user: string): Promise<{ user: string
  * Returns the role of this database. Roles belong to the whole server, and analysts of one installation must not see
  * another. PostgreSQL limits names to 63 bytes.
  */
-const groupOf = async (db: pg.Client): Promise<string> => {
+async function groupOf(db: pg.Client): Promise<string> {
   const { rows } = await db.query<{ role: string }>(
     `select (left(current_database(), 55) || '_analyst')::name::text as role`,
   );
   return rows[0]?.role ?? '';
-};
+}
 
-const findUser = async (db: pg.Client, user: string, role: string) => {
+async function findUser(db: pg.Client, user: string, role: string) {
   const { rows } = await db.query<{ everything: boolean; analyst: boolean; made_here: boolean }>(
     `select r.rolsuper or r.oid = n.nspowner or pg_has_role(r.oid, n.nspowner, 'member') as everything,
             exists (select from pg_auth_members m join pg_roles g on g.oid = m.roleid
@@ -169,9 +169,9 @@ const findUser = async (db: pg.Client, user: string, role: string) => {
     [user, role, MADE_HERE],
   );
   return rows[0] ?? null;
-};
+}
 
-const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>): Promise<T> => {
+async function inTransaction<T>(url: string, work: (db: pg.Client) => Promise<T>): Promise<T> {
   const db = await openClient(url, 'doorplate analytics');
   try {
     await db.query("begin; set local idle_in_transaction_session_timeout = '3s'");
@@ -183,7 +183,7 @@ const inTransaction = async <T>(url: string, work: (db: pg.Client) => Promise<T>
   } finally {
     await db.end();
   }
-};
+}
 
 interface Powers {
   readonly temp: boolean;

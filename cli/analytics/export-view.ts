@@ -21,7 +21,7 @@ export interface RowFile {
  * Creates a CSV file by RFC 4180: line feeds, UTF-8, a header line. Null is an empty field and the empty text is "", so
  * that they differ. Text that a spreadsheet would take for a formula gets an apostrophe. Instants are ISO 8601 in UTC.
  */
-export const csvFile = async (path: string, { columns }: View): Promise<RowFile> => {
+export async function csvFile(path: string, { columns }: View): Promise<RowFile> {
   const handle = await open(path, 'a');
   const lines = (rows: readonly (readonly Cell[])[]): string =>
     rows.map((row) => `${row.map(field).join(',')}\n`).join('');
@@ -31,15 +31,15 @@ export const csvFile = async (path: string, { columns }: View): Promise<RowFile>
     end: () => handle.datasync(),
     close: () => handle.close(),
   };
-};
+}
 
-const field = (cell: Cell): string => {
+function field(cell: Cell): string {
   if (cell === null) return '';
   if (cell instanceof Date) return cell.toISOString();
   if (typeof cell !== 'string') return String(cell);
   const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
   return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-};
+}
 
 /** Rows held in memory, column by column, before they are written. */
 const ROW_GROUP = 50_000;
@@ -59,7 +59,7 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
 };
 
 /** Writes Apache Parquet with Snappy compression: UUIDs as text, instants as UTC milliseconds, all columns nullable. */
-const parquetFile = async (path: string, { columns }: View): Promise<RowFile> => {
+async function parquetFile(path: string, { columns }: View): Promise<RowFile> {
   // Fifty modules, which other commands need not load.
   const { fileWriter, ParquetWriter } = await import('hyparquet-writer');
   const schema: SchemaElement[] = [
@@ -94,7 +94,7 @@ const parquetFile = async (path: string, { columns }: View): Promise<RowFile> =>
       held = [];
     },
   };
-};
+}
 
 const inFile = (type: ColumnType, cell: Cell): Cell =>
   type === 'day' && typeof cell === 'string' ? new Date(cell) : cell;
@@ -129,7 +129,7 @@ const FETCHED_AT_ONCE = 5_000;
  * temporary file, which is renamed at the end.
  * @throws UnknownView, pg's and the file system's errors
  */
-export const exportView = async (options: ExportOptions): Promise<Exported> => {
+export async function exportView(options: ExportOptions): Promise<Exported> {
   const { url, format, out, signal } = options;
   const db = await openClient(url, 'doorplate export', { types: CELLS });
   const partial = `${out}.${randomUUID()}.partial`;
@@ -160,11 +160,11 @@ export const exportView = async (options: ExportOptions): Promise<Exported> => {
     await rm(partial, { force: true });
     await db.end();
   }
-};
+}
 
 const FETCH = `fetch forward ${FETCHED_AT_ONCE} from exported`;
 
-const queryOf = ({ name, columns, time }: View, { from, to, limit }: ExportOptions): string => {
+function queryOf({ name, columns, time }: View, { from, to, limit }: ExportOptions): string {
   const id = pg.escapeIdentifier;
   const instant = (at: string): string => `${pg.escapeLiteral(new Date(at).toISOString())}::timestamptz`;
   const bounds = [
@@ -177,7 +177,7 @@ const queryOf = ({ name, columns, time }: View, { from, to, limit }: ExportOptio
     `order by ${id(time)}`,
     ...(limit === undefined ? [] : [`limit ${limit}`]),
   ].join(' ');
-};
+}
 
 const { builtins, getTypeParser } = pg.types;
 

@@ -30,7 +30,7 @@ const TYPES: Readonly<Record<string, ColumnType>> = {
 };
 
 /** Reads the columns of a view in the schema `analytics`. @throws UnknownView */
-export const findView = async (db: pg.ClientBase, name: string): Promise<View> => {
+export async function findView(db: pg.ClientBase, name: string): Promise<View> {
   const { rows } = await db.query<{ view: string; column: string; type: string }>(
     `select c.relname as view, a.attname as column, format_type(a.atttypid, null) as type
      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
@@ -46,10 +46,10 @@ export const findView = async (db: pg.ClientBase, name: string): Promise<View> =
   const time = columns.find(({ type }) => type === 'instant' || type === 'day');
   if (!time) throw new Error(`the view ${name} has no time`);
   return { name, columns, time: time.name };
-};
+}
 
-const typeOf = (view: string, column: string, type: string): ColumnType => {
+function typeOf(view: string, column: string, type: string): ColumnType {
   const known = TYPES[type];
   if (!known) throw new Error(`${view}.${column} is of type ${type}, which no export format supports`);
   return known;
-};
+}

@@ -20,11 +20,11 @@ export class LedgerBroken extends Error {}
  * @throws LedgerBroken, and the port's errors; OutcomeUnknown when the append may have happened; StoreBusy while the
  *   stream has entries that cannot be read, because they are not replicated yet or were removed from the database
  */
-export const billReveals = async (
+export async function billReveals(
   store: EventStore,
   partnerId: string,
   completions: readonly RevealToBill[],
-): Promise<void> => {
+): Promise<void> {
   const stream = billingStream(partnerId);
   let { state, last } = await readEnd(store, stream);
   const afterConflict = conflictRetries();
@@ -39,22 +39,19 @@ export const billReveals = async (
       ({ state, last } = await readEnd(store, stream));
     }
   }
-};
+}
 
 /** Reads only the last entry, which shows after a crash whether the append happened (architecture, rule 2). */
-const readEnd = async (
-  store: EventStore,
-  stream: string,
-): Promise<{ state: Ledger; last: Revision | null }> => {
+async function readEnd(store: EventStore, stream: string): Promise<{ state: Ledger; last: Revision | null }> {
   for await (const stored of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
     const entry = readEvent(billingEvents, stored);
     if (entry === null) throw new LedgerBroken(`${stored.type} at revision ${stored.revision} of ${stream}`);
     return { state: ledgerAfter(stored.revision, entry), last: stored.revision };
   }
   return { state: ledgerDecider.initial, last: null };
-};
+}
 
-const entriesFor = (completions: readonly RevealToBill[], from: Ledger): NewEvent[] => {
+function entriesFor(completions: readonly RevealToBill[], from: Ledger): NewEvent[] {
   let state = from;
   return completions.flatMap(({ reveal, context }) => {
     const decision = ledgerDecider.decide({ type: 'Bill', reveal }, state);
@@ -62,4 +59,4 @@ const entriesFor = (completions: readonly RevealToBill[], from: Ledger): NewEven
     state = decision.value.reduce(ledgerDecider.evolve, state);
     return toNewEvents(billingEvents, decision.value, context);
   });
-};
+}

@@ -9,17 +9,17 @@ import type { EventStore, Position, RecordedEvent } from '../../event-store/port
 const BATCH = 2_000;
 
 /** Reads a partner's ledger up to a log position, without validation. */
-export const readLedger = async (
+export async function readLedger(
   store: EventStore,
   partnerId: string,
   upTo: Position,
-): Promise<StoredEntry[]> => {
+): Promise<StoredEntry[]> {
   const stored: StoredEntry[] = [];
   for await (const { position, revision, type, data } of store.readStream(billingStream(partnerId))) {
     if (position <= upTo) stored.push({ revision, position, type, data });
   }
   return stored;
-};
+}
 
 /** A partner's reveals as the store holds them. */
 export interface StoredReveals {
@@ -33,12 +33,12 @@ export interface StoredReveals {
  * audit must not trust the read models.
  * @param maxReveals throws when the store has more
  */
-export const readReceipts = async (
+export async function readReceipts(
   store: EventStore,
   partnerId: string,
   upTo: Position,
   maxReveals = Number.POSITIVE_INFINITY,
-): Promise<StoredReveals> => {
+): Promise<StoredReveals> {
   const { receipts, add } = gatherReceipts();
   const expired = new Set<string>();
   const prefixes = [REVEAL_PREFIX, expiredStream(partnerId, '')];
@@ -49,19 +49,19 @@ export const readReceipts = async (
       throw new Error(`partner ${partnerId} has more than ${maxReveals} reveals in the store`);
   }
   return { receipts, expired };
-};
+}
 
 /** Reads the ids of the partner's reveals whose expiry was recorded after a log position. */
-export const readExpiredSince = async (
+export async function readExpiredSince(
   store: EventStore,
   partnerId: string,
   after: Position,
-): Promise<readonly string[]> => {
+): Promise<readonly string[]> {
   const head = await store.head();
   if (head === null || head <= after) return [];
   const events = await Array.fromAsync(readLog(store, [expiredStream(partnerId, '')], after, head));
   return events.flatMap(expiredIn);
-};
+}
 
 const expiredIn = (event: RecordedEvent): string[] =>
   (readEvent(revealExpiryEvents, event)?.data.reveals ?? []).map(([id]) => id);

@@ -98,7 +98,7 @@ interface DomainCommandDeps {
  * the number, and then the name, which decides the owner. After a crash between them,
  * `processors/domains/keep-domains.ts` completes the claim (docs/adr, "A domain's place and its name").
  */
-export const createDomainCommands = (deps: DomainCommandDeps) => {
+export function createDomainCommands(deps: DomainCommandDeps) {
   const slots = createSlotsBatcher(deps.store);
   const names = createNamesBatcher(deps.store);
 
@@ -157,16 +157,16 @@ export const createDomainCommands = (deps: DomainCommandDeps) => {
   };
 
   return { claim, release };
-};
+}
 export type DomainCommands = ReturnType<typeof createDomainCommands>;
 
 /** Returns whether the tracker may claim the name, before a slot is taken that would have to be freed again. */
-const claimability = async (
+async function claimability(
   { ownHosts, trackerRefusal, isFull, isProven }: DomainCommandDeps,
   names: NamesBatcher,
   of: TrackerName,
   hostname: string,
-): Promise<Result<{ readonly proven: boolean }, ClaimRefusal>> => {
+): Promise<Result<{ readonly proven: boolean }, ClaimRefusal>> {
   if (!isDomainName(hostname, ownHosts)) return refuse('invalid_domain');
   const refused = await trackerRefusal(of);
   if (refused !== null) return refuse(refused);
@@ -177,7 +177,7 @@ const claimability = async (
   if (!isMine && (await isFull(of.partner_id))) return refuse('domain_limit');
   const proven = taken !== null && (await isProven(hostname, of.partner_id));
   return taken !== null && !proven ? refuse(taken) : accept({ proven });
-};
+}
 
 const freeSlot = (
   slots: SlotsBatcher,
@@ -205,11 +205,11 @@ interface DomainCheck {
 }
 
 /** Records a check that changes something. @returns time of the next check, milliseconds; null: none */
-export const recordCheck = async (
+export async function recordCheck(
   names: NamesBatcher,
   check: DomainCheck,
   context: CommandContext,
-): Promise<number | null> => {
+): Promise<number | null> {
   const stream = domainStream(check.hostname);
   const checked = await names.submitCommand(
     stream,
@@ -220,7 +220,7 @@ export const recordCheck = async (
   if (!checked.ok) throw new TypeError('the result of a domain check was refused');
   const { value: claim } = checked.value;
   return claim ? nextCheck(claim, check.at) : null;
-};
+}
 
 interface DomainOfTracker {
   readonly domain_id: string;
@@ -237,56 +237,56 @@ const slotsOf = ({ slots }: SettlingDeps, trackerId: string): Promise<Slots> =>
   slots.readState(domainSlotsStream(trackerId), (state) => state);
 
 /** Claims the name that a slot was taken for, or frees the slot if the name is refused. Idempotent. */
-export const completeClaim = async (
+export async function completeClaim(
   deps: SettlingDeps,
   {
     proven = false,
     ...domain
   }: DomainOfTracker & { readonly partner_id: string; readonly proven?: boolean | undefined },
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   if (!mayStand(await slotsOf(deps, domain.tracker_id), domain.domain_id)) return;
   const stream = domainStream(domain.hostname);
   if (await deps.names.readState(stream, ({ claims }) => claims.has(domain.domain_id))) return;
   const command = { type: 'Claim', ...domain, proven, at: context.at } as const;
   const claimed = await deps.names.submitCommand(stream, command, context, () => null);
   if (!claimed.ok) await freeSlot(deps.slots, domain, domain.domain_id, context);
-};
+}
 
 /** Releases a name that holds no slot of its tracker, or whose tracker is deleted. */
-export const releaseUnlessKept = async (
+export async function releaseUnlessKept(
   deps: SettlingDeps,
   domain: DomainOfTracker,
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   if (mayStand(await slotsOf(deps, domain.tracker_id), domain.domain_id)) return;
   await releaseName(deps.names, domain, context);
-};
+}
 
 /** Closes the slots of a deleted tracker. */
-export const closeSlots = async (
+export async function closeSlots(
   deps: SettlingDeps,
   tracker_id: string,
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   const command = { type: 'Close', tracker_id, at: context.at } as const;
   await deps.slots.submitCommand(domainSlotsStream(tracker_id), command, context, () => null);
-};
+}
 
 /** Releases all names of a tracker. */
-export const releaseAll = async (
+export async function releaseAll(
   deps: SettlingDeps,
   tracker_id: string,
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   for (const slot of heldSlots(await slotsOf(deps, tracker_id))) await releaseName(deps.names, slot, context);
-};
+}
 
-const releaseName = (
+function releaseName(
   names: NamesBatcher,
   { domain_id, hostname }: Pick<DomainOfTracker, 'domain_id' | 'hostname'>,
   context: CommandContext,
-) => {
+) {
   const command = { type: 'Release', domain_id, hostname, at: context.at } as const;
   return names.submitCommand(domainStream(hostname), command, context, () => null);
-};
+}

@@ -20,17 +20,17 @@ const aggregate: Aggregate<readonly Epoch[], BeginEpoch, EpochEvent, 'empty_log'
  * @returns the epoch; refused if the log is empty, because an epoch begins after an event
  * @throws what `handle` throws
  */
-export const beginEpoch = async (
+export async function beginEpoch(
   store: EventStore,
   context: CommandContext,
-): Promise<Result<Epoch, 'empty_log'>> => {
+): Promise<Result<Epoch, 'empty_log'>> {
   const command = { type: 'Begin', epoch_id: newId(), head: await store.head() } as const;
   const handled = await handle(store, aggregate, EPOCHS_STREAM, command, context);
   return handled.ok ? { ok: true, value: handled.value.state.at(-1) as Epoch } : handled;
-};
+}
 
 /** Creates a cache of the log's epochs, oldest first. `again` reads them afresh. Both throw StoreUnavailable. */
-export const createKnownEpochs = (store: EventStore) => {
+export function createKnownEpochs(store: EventStore) {
   let known: Promise<readonly Epoch[]> | null = null;
   const again = (): Promise<readonly Epoch[]> => {
     const reading = load(store, aggregate, EPOCHS_STREAM).then(({ state }) => state);
@@ -41,4 +41,4 @@ export const createKnownEpochs = (store: EventStore) => {
     return reading;
   };
   return { all: () => known ?? again(), again };
-};
+}

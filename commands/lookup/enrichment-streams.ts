@@ -74,10 +74,10 @@ export interface KnownEnrichment extends Loaded<Enrichment> {
 const MAX_GENERATIONS = 3;
 
 /** Loads the current generation of an address's enrichment. @throws StoreUnavailable */
-export const loadEnrichment = async (
+export async function loadEnrichment(
   { store, digest }: EnrichmentStreams,
   ip: string,
-): Promise<KnownEnrichment> => {
+): Promise<KnownEnrichment> {
   const ofAddress = digest(ip);
   for (let generation = 0; ; generation += 1) {
     const stream = enrichmentStream(ofAddress, generation);
@@ -88,16 +88,16 @@ export const loadEnrichment = async (
     const loaded = await load(store, aggregate, stream, undefined, { onExpired });
     if (!isExpired && !loaded.state.forgotten) return { ...loaded, stream };
   }
-};
+}
 
 /** Handles a command on the current generation of an address's enrichment. @throws what `handle` throws */
-export const handleEnrichment = async (
+export async function handleEnrichment(
   streams: EnrichmentStreams,
   ip: string,
   command: EnrichmentCommand,
   context: CommandContext,
   known?: KnownEnrichment,
-): Promise<Handled<Enrichment, EnrichmentEvent>> => {
+): Promise<Handled<Enrichment, EnrichmentEvent>> {
   let current = known ?? (await loadEnrichment(streams, ip));
   for (let attempt = 1; attempt <= MAX_GENERATIONS; attempt += 1) {
     const { stream } = current;
@@ -106,16 +106,16 @@ export const handleEnrichment = async (
     current = await loadEnrichment(streams, ip);
   }
   throw new StoreBusy('the enrichment of an address was forgotten repeatedly during one command');
-};
+}
 
 /** Returns null if the stream was deleted meanwhile. */
-const unlessExpired = async <T, R extends string>(
+async function unlessExpired<T, R extends string>(
   handling: Promise<Result<T, R>>,
-): Promise<Result<T, R> | null> => {
+): Promise<Result<T, R> | null> {
   try {
     return await handling;
   } catch (error) {
     if (error instanceof StreamExpired) return null;
     throw error;
   }
-};
+}

@@ -18,12 +18,12 @@ interface AttemptOutcome {
 }
 
 /** Records the outcome of an attempt; ignored unless that attempt is due. `known`: the state just loaded. */
-export const recordAttempt = async (
+export async function recordAttempt(
   streams: EnrichmentStreams,
   { ip, roundNumber, attempt, outcome, jitter, retryBaseMs }: AttemptOutcome,
   context: CommandContext,
   known?: KnownEnrichment,
-): Promise<Position | null> => {
+): Promise<Position | null> {
   const { position } = await handleEnrichment(
     streams,
     ip,
@@ -43,4 +43,4 @@ export const recordAttempt = async (
     known,
   );
   return position;
-};
+}

@@ -50,12 +50,12 @@ export async function requestForReveal(
  * Reads the address's stream, because completing a reveal must not depend on a read model. Running enrichments are
  * visible only to partners with a reservation (contract, Lookup 4). `at` in milliseconds.
  */
-export const savedForReveal = async (
+export async function savedForReveal(
   { configured, ...streams }: EnrichmentSources,
   ip: string,
   partnerId: string,
   at: number,
-): Promise<RevealResult | null> => {
+): Promise<RevealResult | null> {
   const { state } = await loadEnrichment(streams, ip);
   const { saved } = state;
   if (saved === null) return null;
@@ -70,12 +70,12 @@ export const savedForReveal = async (
     fresh_until: saved.fresh_until,
     ...refreshOf(state, { partnerId, at, configured: configured() }),
   };
-};
+}
 
-const refreshOf = (
+function refreshOf(
   state: Enrichment,
   { partnerId, at, configured }: { partnerId: string; at: number; configured: readonly string[] },
-): Pick<RevealResult, 'refresh_status' | 'refresh_error'> => {
+): Pick<RevealResult, 'refresh_status' | 'refresh_error'> {
   const theirs = ({ partner_id }: Reservation): boolean => partner_id === partnerId;
   const { open, gave_up_at, settled } = state;
   if (wantedWork(state, at, configured) === null)
@@ -85,4 +85,4 @@ const refreshOf = (
     return { refresh_status: 'deferred', refresh_error: 'lookup_failed' };
   }
   return { refresh_status: 'not_requested', refresh_error: null };
-};
+}

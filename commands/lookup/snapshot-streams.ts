@@ -24,12 +24,12 @@ export interface SnapshotLimits {
  * @returns false if the enrichment is still open or a consumer has not passed it; a later run retries
  * @throws OutcomeUnknown when the snapshot may be there, and the port's other errors when it is not
  */
-export const snapshotEnrichment = async (
+export async function snapshotEnrichment(
   streams: EnrichmentStreams,
   ip: string,
   { before, passed }: SnapshotLimits,
   context: CommandContext,
-): Promise<boolean> => {
+): Promise<boolean> {
   const { store } = streams;
   const { stream, state, revision } = await loadEnrichment(streams, ip);
   if (revision === null) return false;
@@ -51,17 +51,17 @@ export const snapshotEnrichment = async (
     if (error instanceof WrongExpectedRevision) return false;
     throw error;
   }
-};
+}
 
 /**
  * Snapshots a partner's intake unless its last event is a snapshot, so that even a rarely used intake can be truncated. After a
  * conflict with a reservation, the next run retries.
  */
-export const snapshotIntakeOf = async (
+export async function snapshotIntakeOf(
   store: EventStore,
   partnerId: string,
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   const stream = intakeStream(partnerId);
   const [last] = await Array.fromAsync(store.readStream(stream, { direction: 'backwards', limit: 1 }));
   if (last === undefined || last.type === 'lookup.IntakeSnapshotted.v1') return;
@@ -76,4 +76,4 @@ export const snapshotIntakeOf = async (
   } catch (error) {
     if (!(error instanceof WrongExpectedRevision || error instanceof AppendTooLarge)) throw error;
   }
-};
+}

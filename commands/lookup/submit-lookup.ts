@@ -16,11 +16,11 @@ import {
 } from './enrichment-streams.ts';
 
 /** Releases finished reservations from their partners' pending limits. Idempotent. */
-export const settleReservations = async (
+export async function settleReservations(
   { intake }: Pick<LookupStreams, 'intake'>,
   reservations: readonly Reservation[],
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   const byPartner = Map.groupBy(reservations, (reservation) => reservation.partner_id);
   await Promise.all(
     [...byPartner].map(async ([partner_id, own]) => {
@@ -34,22 +34,22 @@ export const settleReservations = async (
       if (!settled.ok) unreachable(settled as never);
     }),
   );
-};
+}
 
 /** Adds a reservation to its enrichment stream, or settles it at once if no enrichment is needed any more. */
-export const submitReservation = async (
+export async function submitReservation(
   deps: LookupStreams & EnrichmentSources,
   ip: string,
   reservation: Reservation,
   context: CommandContext,
   known?: KnownEnrichment,
-): Promise<{ state: Enrichment; position: Position | null }> => {
+): Promise<{ state: Enrichment; position: Position | null }> {
   const command = { type: 'Submit', ip, reservation, configured: deps.configured(), at: context.at } as const;
   const { state, position } = await handleEnrichment(deps, ip, command, context, known);
   const waits = state.open?.reservations.some((one) => one.partner_id === reservation.partner_id);
   if (!waits) await settleReservations(deps, [reservation], context);
   return { state, position };
-};
+}
 
 export type WorkPurpose = 'lookup' | 'reveal';
 
@@ -122,11 +122,11 @@ type Reserved =
  * Idempotent: a repeat also completes an interrupted earlier call.
  * @throws the port's errors if the reservation itself is not known to be stored
  */
-export const submitLookup = async (
+export async function submitLookup(
   deps: SubmitLookupDeps,
   request: SubmitLookup,
   context: CommandContext,
-): Promise<Submission> => {
+): Promise<Submission> {
   const loaded = await loadEnrichment(deps, request.ip);
   const configured = deps.configured();
   const answered = answerFrom(loaded.state, request, { at: context.at, configured });
@@ -146,14 +146,14 @@ export const submitLookup = async (
   } finally {
     slot?.finished(position);
   }
-};
+}
 
 /** Returns the submission if the stream alone decides it: no enrichment is needed, or the partner's own is running. */
-const answerFrom = (
+function answerFrom(
   state: Enrichment,
   { partnerId }: SubmitLookup,
   { at, configured }: AskedAt,
-): Submission | null => {
+): Submission | null {
   const { open, saved } = state;
   const reservation = open?.reservations.find((one) => one.partner_id === partnerId);
   if (open && reservation) {
@@ -164,7 +164,7 @@ const answerFrom = (
   return saved && wantedWork(state, at, configured) === null
     ? { is: 'saved', saved, refresh: 'not_needed', position: null }
     : null;
-};
+}
 
 const notStarted = ({ saved }: Enrichment, reason: NotStarted, retryAfterSeconds: number): Submission =>
   saved
@@ -193,11 +193,11 @@ const previewReservation = ({ intake, settlementsCaughtUp }: SubmitLookupDeps, c
     refusal === 'pending_limit' ? settlementsCaughtUp() : undefined,
   );
 
-const reserve = async (
+async function reserve(
   { intake }: SubmitLookupDeps,
   command: Reserve,
   context: CommandContext,
-): Promise<Reserved> => {
+): Promise<Reserved> {
   const { ip, partner_id } = command;
   const result = await intake.submitCommand(intakeStream(partner_id), command, context, (after) =>
     after.open.get(after.openByIp.get(ip) ?? ''),
@@ -214,16 +214,16 @@ const reserve = async (
     reservation: { reservation_id, partner_id, key_id, submitted_at: made_at },
     made: result.value.changed,
   };
-};
+}
 
 /** Submits the reservation. After a failure the reservation stays and a processor submits it later. */
-const submitReserved = async (
+async function submitReserved(
   deps: SubmitLookupDeps,
   loaded: KnownEnrichment,
   { ip }: SubmitLookup,
   { reservation, made }: Extract<Reserved, { made: boolean }>,
   context: CommandContext,
-): Promise<Submission> => {
+): Promise<Submission> {
   try {
     const { state, position } = await submitReservation(deps, ip, reservation, context, loaded);
     const { open, saved } = state;
@@ -235,4 +235,4 @@ const submitReserved = async (
     if (error instanceof TypeError) throw error;
     return notStarted(loaded.state, 'submission_unconfirmed', RETRY_SECONDS);
   }
-};
+}

@@ -31,7 +31,7 @@ const RETRY_SECONDS = 15;
  * Creates the admission of enrichments. The number outstanding is the read model's count plus those that this process has
  * submitted and not yet seen there: exact with one process, approximate with several.
  */
-export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity => {
+export function createWorkCapacity(options: WorkCapacityOptions): WorkCapacity {
   const underWay = new Map<string, Work>();
   const takeRoom = createRoom(options, underWay);
 
@@ -81,13 +81,13 @@ export const createWorkCapacity = (options: WorkCapacityOptions): WorkCapacity =
       };
     },
   };
-};
+}
 
 /** Returns what admits an address beside those under way in this process, by the ceiling and the intake's rate. */
-const createRoom = (
+function createRoom(
   { admitIntake, countOutstanding, outstandingLimit }: WorkCapacityOptions,
   underWay: ReadonlyMap<string, Work>,
-): ((ip: string, purpose: WorkPurpose) => Promise<Wait>) => {
+): (ip: string, purpose: WorkPurpose) => Promise<Wait> {
   let known = { count: 0, at: Number.NEGATIVE_INFINITY };
   let admittedSince = 0;
 
@@ -112,4 +112,4 @@ const createRoom = (
     if (wait === null) admittedSince += 1;
     return wait;
   };
-};
+}

@@ -39,48 +39,48 @@ type Outcome<T> = Promise<Result<T & Managed, PartnerRefusal>>;
 
 /** One batcher per store, so that all commands of a process share its cache. */
 const batchers = new WeakMap<EventStore, Batcher<Partner, PartnerCommand, PartnerRefusal>>();
-const partnersOf = (store: EventStore): Batcher<Partner, PartnerCommand, PartnerRefusal> => {
+function partnersOf(store: EventStore): Batcher<Partner, PartnerCommand, PartnerRefusal> {
   const known = batchers.get(store) ?? createBatcher(store, aggregate);
   batchers.set(store, known);
   return known;
-};
+}
 
 /** @returns `value` with the position of the command's events */
-const run = async <T>(
+async function run<T>(
   store: EventStore,
   command: PartnerCommand,
   context: CommandContext,
   value: T,
-): Outcome<T> => {
+): Outcome<T> {
   const stream = partnerStream(command.partner_id);
   const handled = await partnersOf(store).submitCommand(stream, command, context, () => null);
   return handled.ok ? { ok: true, value: { ...value, position: handled.value.position } } : handled;
-};
+}
 
 /** Returns the id of the partner with this name. */
 export const partnerIdOf = (name: string): string => uuidOf(name, PARTNERS);
 
 /** Creates a partner account; refused if the name is taken. */
-export const createPartner = (
+export function createPartner(
   store: EventStore,
   name: string,
   context: CommandContext,
   ceilings: Partial<Ceilings> = {},
-): Outcome<{ partner_id: string }> => {
+): Outcome<{ partner_id: string }> {
   const partner_id = partnerIdOf(name);
   const command = { type: 'CreatePartner', partner_id, name, ceilings, at: context.at } as const;
   return run(store, command, context, { partner_id });
-};
+}
 
 /** Changes some of a partner's ceilings; existing keys keep their limits. */
-export const setCeilings = (
+export function setCeilings(
   store: EventStore,
   { partner_id, ceilings }: { partner_id: string; ceilings: Partial<Ceilings> },
   context: CommandContext,
-): Outcome<{ partner_id: string }> => {
+): Outcome<{ partner_id: string }> {
   const command = { type: 'SetCeilings', partner_id, ceilings, at: context.at } as const;
   return run(store, command, context, { partner_id });
-};
+}
 
 /** Generates a random API key. */
 export const newApiKey = (): string => `dp_${randomBytes(32).toString('base64url')}`;
@@ -95,27 +95,27 @@ export interface NewKey {
 }
 
 /** Creates an API key. The events hold only its SHA-256, so the key cannot be shown again. */
-export const createKey = (
+export function createKey(
   store: EventStore,
   { partner_id, name, limits, api_key, by }: NewKey,
   context: CommandContext,
-): Outcome<{ key_id: string; api_key: string }> => {
+): Outcome<{ key_id: string; api_key: string }> {
   const hash = createHash('sha256').update(api_key).digest('hex');
   const key_id = `key_${hash.slice(0, 24)}`;
   const command = { type: 'CreateKey', partner_id, key_id, name, hash, limits, by, at: context.at } as const;
   return run(store, command, context, { key_id, api_key });
-};
+}
 
 /** Changes some of a key's limits. */
-export const updateKey = (
+export function updateKey(
   store: EventStore,
   change: { partner_id: string; key_id: string; limits: Partial<KeyLimits>; by: KeyManager },
   context: CommandContext,
-): Outcome<{ key_id: string }> => {
+): Outcome<{ key_id: string }> {
   const { key_id } = change;
   const command = { type: 'UpdateKey', ...change, at: context.at } as const;
   return run(store, command, context, { key_id });
-};
+}
 
 /** Revokes a key for ever. Idempotent. */
 export const revokeKey = (

@@ -26,21 +26,21 @@ export const userIdOf = (name: string): string => uuidOf(composed(name).toLowerC
 type Outcome = Promise<Result<{ readonly user_id: string; readonly position: Position | null }, UserRefusal>>;
 
 /** Reads the last event alone, because a script may change a password all day. */
-const loadUser = async (store: EventStore, stream: string): Promise<Loaded<User>> => {
+async function loadUser(store: EventStore, stream: string): Promise<Loaded<User>> {
   for await (const { revision } of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
     const before = { state: userDecider.initial, revision: revision - 1 };
     return load(store, aggregate, stream, before);
   }
   return { state: userDecider.initial, revision: null };
-};
+}
 
-const run = async (store: EventStore, command: UserCommand, context: CommandContext): Outcome => {
+async function run(store: EventStore, command: UserCommand, context: CommandContext): Outcome {
   const { user_id } = command;
   const stream = userStream(user_id);
   const known = await loadUser(store, stream);
   const handled = await handle(store, aggregate, stream, command, context, known);
   return handled.ok ? { ok: true, value: { user_id, position: handled.value.position } } : handled;
-};
+}
 
 /** Creates a dashboard user; refused if the name is or was taken. */
 export const createUser = (

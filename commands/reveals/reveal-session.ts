@@ -52,14 +52,14 @@ const resultFor = (
  * Handles a command on a loaded reveal, and confirms or releases its queue reservation.
  * @throws OutcomeUnknown when the event may be stored; the port's other errors when it is not
  */
-const appendReveal = async (
+async function appendReveal(
   store: EventStore,
   revealId: string,
   command: RevealCommand,
   context: CommandContext,
   known: KnownReveal,
   queueReservation: QueueReservation,
-): Promise<Result<Reveal, RevealRefusal | 'reveal_expired'>> => {
+): Promise<Result<Reveal, RevealRefusal | 'reveal_expired'>> {
   try {
     const handled = await handle(store, aggregate, revealStream(revealId), command, context, known);
     if (!handled.ok) {
@@ -76,7 +76,7 @@ const appendReveal = async (
     if (error instanceof StreamExpired) return refuse('reveal_expired');
     throw error;
   }
-};
+}
 
 type NotRevealed =
   | RevealRefusal
@@ -133,7 +133,7 @@ export type RevealSession = (
 ) => Promise<Result<Reveal, NotRevealed>>;
 
 /** Creates the command. Concurrent equal requests share one execution, and concurrent reveals share a group commit. */
-export const createRevealSession = (deps: RevealDeps): RevealSession => {
+export function createRevealSession(deps: RevealDeps): RevealSession {
   const running = new Map<string, ReturnType<RevealSession>>();
   const batchDelay = createBatchDelay(GROUP_COMMIT_DELAY);
   return (request, context) => {
@@ -146,7 +146,7 @@ export const createRevealSession = (deps: RevealDeps): RevealSession => {
     running.set(equalRequests, execution);
     return execution;
   };
-};
+}
 
 /**
  * Handles POST …/reveal (contract, Reveals 1, 2 and 7). A new reveal completes at once if a saved result exists or the
@@ -154,11 +154,11 @@ export const createRevealSession = (deps: RevealDeps): RevealSession => {
  * or deleted: as it is if it is complete, else completed if its result exists by now.
  * @throws OutcomeUnknown when the reveal may have been made; the port's other errors when it was not
  */
-const revealSession = async (
+async function revealSession(
   deps: RevealDeps,
   request: RevealRequest,
   context: CommandContext,
-): Promise<Result<Reveal, NotRevealed>> => {
+): Promise<Result<Reveal, NotRevealed>> {
   const { partnerId, sessionId } = request;
   const revealId = revealIdOf(request);
   const loading = loadReveal(deps.store, revealId, EXPIRED_TOO);
@@ -212,13 +212,13 @@ const revealSession = async (
     known,
     queueReservation,
   );
-};
+}
 
 /** Marks a promise that may never be awaited: its rejection is no unhandled one, and throws where it is awaited. */
-const failingWhenAwaited = <T>(promise: Promise<T>): Promise<T> => {
+function failingWhenAwaited<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
-};
+}
 
 /** For a reveal that stays pending, so that no delivery follows. */
 const NONE_NEEDED: QueueReservation = { release: () => undefined, confirm: () => undefined };
@@ -231,11 +231,11 @@ export type CompletionPorts = Pick<RevealDeps, 'store' | 'findSession' | 'useSav
  * @returns null if the reveal is gone
  * @throws what `appendReveal` throws
  */
-export const completeReveal = async (
+export async function completeReveal(
   deps: CompletionPorts,
   revealId: string,
   context: CommandContext,
-): Promise<Reveal | null> => {
+): Promise<Reveal | null> {
   const known = await loadReveal(deps.store, revealId);
   const reveal = known.state;
   if (!reveal || reveal.completed) return reveal;
@@ -248,4 +248,4 @@ export const completeReveal = async (
   const expiring = { ...context, expiresAt: session.expires_at };
   const done = await appendReveal(deps.store, revealId, command, expiring, known, queueReservation);
   return done.ok ? done.value : null;
-};
+}

@@ -227,8 +227,8 @@ const reportedTab = reportingAhead(tabDecider, 'session', (state, visit: Visit) 
   hasVisitsAhead(state, visit.at),
 );
 
-const decided = (command: Visit, state: Tab): readonly SessionEvent[] => {
+function decided(command: Visit, state: Tab): readonly SessionEvent[] {
   const decision = reportedTab.decide(command, state);
   if (!decision.ok) throw new TypeError('the tab refused a visit, which it never does');
   return decision.value;
-};
+}

@@ -48,11 +48,11 @@ const CLUES_PER_TURN = 100;
  * Records a batch durably in one event. Safe to repeat after any failure: readers count the first clue of each id.
  * @throws OutcomeUnknown when it may have been written, and the port's other errors when it was not
  */
-export const observeSignals = async (
+export async function observeSignals(
   { store, keys, digest }: ObserveDeps,
   observations: readonly Observation[],
   context: CommandContext,
-): Promise<Observed> => {
+): Promise<Observed> {
   const firsts = new Map<string, Observation>();
   for (const one of observations) if (!firsts.has(one.event_id)) firsts.set(one.event_id, one);
   const eventIds = [...firsts.keys()];
@@ -82,10 +82,10 @@ export const observeSignals = async (
   // Any revision, because no decision depends on the stream.
   const { position } = await appendSafely(store, signalsStream(day), 'any', [event]);
   return { batch: event.id, eventIds, position };
-};
+}
 
 /** `at`: current time, which caps the sender's timestamps. */
-const clueFrom = (key: SignalKey, digest: (text: string) => string, at: number) => {
+function clueFrom(key: SignalKey, digest: (text: string) => string, at: number) {
   // A batch repeats few domains, sites and addresses, so digests and sealed domains are memoized.
   const known = new Map<string, string>();
   const once = (text: string, make: (text: string) => string): string => {
@@ -106,7 +106,7 @@ const clueFrom = (key: SignalKey, digest: (text: string) => string, at: number) 
       sealed: once(`sealed ${domain}`, () => key.seal(Buffer.from(email_domain), domain).toString('base64')),
     };
   };
-};
+}
 
 /** Two maintained lists, because either lacks some common providers. Invalid entries are skipped. */
 const PERSONAL: ReadonlySet<string> = new Set(

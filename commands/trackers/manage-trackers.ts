@@ -50,7 +50,7 @@ type Outcome<T> = Promise<Result<T, TrackerRefusal>>;
  * Creates the commands on a partner's trackers, all idempotent; each returns the tracker as it is. `limit`: trackers per partner,
  * without deleted ones.
  */
-export const createTrackerCommands = (store: EventStore, limit: number) => {
+export function createTrackerCommands(store: EventStore, limit: number) {
   const batcher = createBatcher(store, aggregate);
   const run = async (command: TrackerCommand, context: CommandContext): Outcome<ChangedTracker> => {
     const { partner_id, tracker_id } = command;
@@ -100,5 +100,5 @@ export const createTrackerCommands = (store: EventStore, limit: number) => {
         return tracker.disabled_at === null ? null : 'tracker_disabled';
       }),
   };
-};
+}
 export type TrackerCommands = ReturnType<typeof createTrackerCommands>;

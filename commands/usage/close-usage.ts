@@ -41,15 +41,15 @@ type UsageCommand = { readonly type: 'Total' };
 const PART_ROWS = 5_000;
 
 /** Splits rows into pages ordered by key, without rows that corrections have reduced to zero. */
-const pages = <Row extends LookupCount | TrackerCalls>(rows: ReadonlyMap<string, Row>): Row[][] => {
+function pages<Row extends LookupCount | TrackerCalls>(rows: ReadonlyMap<string, Row>): Row[][] {
   const sorted = [...rows]
     .filter(([, row]) => row.some((sum) => typeof sum === 'number' && sum !== 0))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([, row]) => row);
   return inChunks(sorted, PART_ROWS);
-};
+}
 
-const parts = (state: UsageTotals): UsageEvent[] => {
+function parts(state: UsageTotals): UsageEvent[] {
   const lookups = pages(state.counts);
   const calls = pages(state.calls);
   const numbered = { parts: lookups.length + calls.length };
@@ -63,17 +63,17 @@ const parts = (state: UsageTotals): UsageEvent[] => {
       return { type: 'usage.TrackerCallsTotalled.v1', data };
     }),
   ];
-};
+}
 
 /** Adds rows to the sums of their keys. */
-const addTo = <Row>(
+function addTo<Row>(
   sums: Map<string, Row>,
   keyOf: (row: Row) => string,
   plus: (sum: Row | undefined, row: Row) => Row,
   rows: readonly Row[],
-): void => {
+): void {
   for (const row of rows) sums.set(keyOf(row), plus(sums.get(keyOf(row)), row));
-};
+}
 
 /** Decides the totals of a usage stream: the parts that are not written yet, which together may exceed an append. */
 export const usageTotalsDecider: Decider<UsageTotals, UsageCommand, UsageEvent, never> = {
@@ -122,11 +122,7 @@ const aggregate: Aggregate<UsageTotals, UsageCommand, UsageEvent, never> = {
  * Appends totals to a usage stream of a past day, part by part because together they may exceed an append, and truncates the
  * counts before them. Reads the stream once, since it may have millions of events. Idempotent, also after a crash.
  */
-export const totalUsage = async (
-  store: EventStore,
-  stream: string,
-  context: CommandContext,
-): Promise<void> => {
+export async function totalUsage(store: EventStore, stream: string, context: CommandContext): Promise<void> {
   const afterConflict = conflictRetries();
   let known: Loaded<UsageTotals> = { state: usageTotalsDecider.initial, revision: null };
   for await (const stored of throttled(store.readStream(stream))) {
@@ -148,18 +144,18 @@ export const totalUsage = async (
   }
   const { state, revision } = known;
   if (revision !== null) await store.truncateBefore(stream, revision - state.partsWritten + 1);
-};
+}
 
 /** Marks an event that reopens the day; the parts of a closing are numbered from 1. */
 const REOPENED_PART = 0;
 
 /** Records the counts of a past day (`YYYY-MM-DD`). Idempotent. */
-export const closeTrackerDay = async (
+export async function closeTrackerDay(
   store: EventStore,
   day: string,
   counts: readonly TrackerHour[],
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   const stream = trackerDayStream(day);
   let first: Revision = 0;
   for await (const stored of store.readStream(stream)) if (isReopening(stored)) first = stored.revision + 1;
@@ -168,35 +164,35 @@ export const closeTrackerDay = async (
     const data = { day, part: index + 1, parts: parts.length, counts: rows };
     await writePart(store, stream, first + index, data, context);
   }
-};
+}
 
 /** Reopens a day that a fast clock closed too early; the next closing replaces its counts. Idempotent. */
-export const reopenTrackerDay = async (
+export async function reopenTrackerDay(
   store: EventStore,
   day: string,
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   const stream = trackerDayStream(day);
   for await (const last of store.readStream(stream, { direction: 'backwards', limit: 1 })) {
     if (isReopening(last)) return;
     const data = { day, part: REOPENED_PART, parts: 1, counts: [] };
     await writePart(store, stream, last.revision + 1, data, context);
   }
-};
+}
 
-const isReopening = (stored: RecordedEvent): boolean => {
+function isReopening(stored: RecordedEvent): boolean {
   const event = readEvent(usageEvents, stored);
   return event?.type === 'usage.TrackerDayClosed.v1' && event.data.part === REOPENED_PART;
-};
+}
 
 /** Appends a part at its revision, unless it is already written. */
-const writePart = async (
+async function writePart(
   store: EventStore,
   stream: string,
   revision: Revision,
   data: Extract<UsageEvent, { type: 'usage.TrackerDayClosed.v1' }>['data'],
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   const events = toNewEvents(usageEvents, [{ type: 'usage.TrackerDayClosed.v1', data }], context);
   const afterConflict = conflictRetries();
   for (;;) {
@@ -211,4 +207,4 @@ const writePart = async (
       }
     }
   }
-};
+}

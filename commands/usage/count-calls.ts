@@ -30,7 +30,7 @@ interface CountedLookup {
 }
 
 /** Counts the lookup responses of this process by key, hour and outcome. */
-export const createLookupCounter = (store: EventStore, clock: Clock) => {
+export function createLookupCounter(store: EventStore, clock: Clock) {
   const counter = new GroupCounter<LookupCount>(store, clock, {
     keyOf: lookupKey,
     plus,
@@ -43,7 +43,7 @@ export const createLookupCounter = (store: EventStore, clock: Clock) => {
       counter.count([keyId, hourOf(clock.now()), outcome, 1, served ? 1 : 0, Math.round(durationMs * 1_000)]),
     close: () => counter.close(),
   };
-};
+}
 export type LookupCounter = ReturnType<typeof createLookupCounter>;
 
 /** A successful API call about a tracker (contract, Trackers 2). */
@@ -55,7 +55,7 @@ export interface TrackerCall {
 }
 
 /** Counts captures and API calls by tracker and hour. Each count resolves once it is durable, or throws CountNotDurable. */
-export const createTrackerCallCounter = (store: EventStore, clock: Clock) => {
+export function createTrackerCallCounter(store: EventStore, clock: Clock) {
   const counter = new GroupCounter<TrackerCalls>(store, clock, {
     keyOf: callsKey,
     plus: plusCalls,
@@ -69,5 +69,5 @@ export const createTrackerCallCounter = (store: EventStore, clock: Clock) => {
       counter.count([trackerId, hour(), 0, 1, completed ? 1 : 0, company ? 1 : 0]),
     close: () => counter.close(),
   };
-};
+}
 export type TrackerCallCounter = ReturnType<typeof createTrackerCallCounter>;

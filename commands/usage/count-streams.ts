@@ -42,11 +42,11 @@ export interface CountStreams<Row> {
 const RETRY = { firstMs: 100, mostMs: 5_000 } as const;
 
 /** Manages the usage streams of this process, one per boot and UTC day, which no other process appends to. */
-export const createCountStreams = <Row>(
+export function createCountStreams<Row>(
   store: EventStore,
   clock: Clock,
   { counted, corrected }: CountEvents<Row>,
-): CountStreams<Row> => {
+): CountStreams<Row> {
   const closing = new AbortController();
   const corrections = new Set<Promise<void>>();
   let bootId = uuid();
@@ -91,7 +91,7 @@ export const createCountStreams = <Row>(
       closing.abort();
     },
   };
-};
+}
 
 interface Doubt {
   readonly store: EventStore;
@@ -108,7 +108,7 @@ interface Doubt {
  * Resolves a doubtful append and reverses it if it was written. It appends an empty event at the same expected revision:
  * once that is accepted, the doubtful append can never succeed. Never rejects.
  */
-const correct = async (doubt: Doubt, signal: AbortSignal): Promise<void> => {
+async function correct(doubt: Doubt, signal: AbortSignal): Promise<void> {
   const { store, stream, expected, wrong, nothing } = doubt;
   let writtenAt: Revision | null = null;
   for (let failures = 1; !signal.aborted; failures += 1) {
@@ -126,10 +126,10 @@ const correct = async (doubt: Doubt, signal: AbortSignal): Promise<void> => {
     }
     await pause(backoffMs(failures, RETRY), signal);
   }
-};
+}
 
 /** Returns the event at the doubtful append's revision; null if it is not readable yet. */
-const find = async ({ store, stream, expected, id }: Doubt): Promise<Revision | 'another' | null> => {
+async function find({ store, stream, expected, id }: Doubt): Promise<Revision | 'another' | null> {
   const from = typeof expected === 'number' ? expected + 1 : 0;
   try {
     for await (const stored of store.readStream(stream, { from, limit: 1 })) {
@@ -139,4 +139,4 @@ const find = async ({ store, stream, expected, id }: Doubt): Promise<Revision | 
     // The caller's next round retries.
   }
   return null;
-};
+}

@@ -53,28 +53,28 @@ const WAITING_MS = 2_000;
 /** A count is refused if its append is not confirmed after this time, milliseconds. */
 const WRITING_MS = 4_000;
 
-const refuse = (group: Group<unknown>, cause?: unknown): void => {
+function refuse(group: Group<unknown>, cause?: unknown): void {
   group.state = 'refused';
   group.durable.reject(new CountNotDurable('a count was not durable in time', { cause }));
-};
+}
 
 /** Refuses groups that have timed out. `now`: monotonic, milliseconds. */
-const expire = (groups: readonly Group<unknown>[], now: number): void => {
+function expire(groups: readonly Group<unknown>[], now: number): void {
   for (const group of groups) {
     const limitMs = { waiting: WAITING_MS, writing: WRITING_MS, durable: null, refused: null }[group.state];
     if (limitMs !== null && now - group.openedAt >= limitMs) refuse(group);
   }
-};
+}
 
 const answersOf = (groups: readonly { readonly answers: number }[]): number =>
   groups.reduce((sum, { answers }) => sum + answers, 0);
 
 /** Adds up the rows of all groups. */
-const rowsOf = <Row>(groups: readonly Group<Row>[], { plus }: Sums<Row>): Row[] => {
+function rowsOf<Row>(groups: readonly Group<Row>[], { plus }: Sums<Row>): Row[] {
   const sums = new Map<string, Row>();
   for (const { rows } of groups) for (const [key, row] of rows) sums.set(key, plus(sums.get(key), row));
   return [...sums.values()];
-};
+}
 
 const RETRY = { firstMs: 50, mostMs: 250 } as const;
 /** An append waits for more counts when at least this many share it. */
@@ -251,9 +251,9 @@ type Outcome = 'written' | 'not written' | 'taken back';
 
 const isRefused = ({ state }: Group<unknown>): boolean => state === 'refused';
 
-const refuseAll = (groups: readonly Group<unknown>[], cause: unknown): void => {
+function refuseAll(groups: readonly Group<unknown>[], cause: unknown): void {
   for (const group of groups) if (group.state === 'writing') refuse(group, cause);
-};
+}
 
 /** Whether the stream is at another revision than expected, or gone. */
 const isMoved = (error: unknown): boolean =>

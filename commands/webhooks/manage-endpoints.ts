@@ -76,7 +76,7 @@ const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'whsec_';
 
 /** Creates the commands on a partner's endpoints. Updates and deletions are idempotent and return the endpoint as it is. */
-export const createEndpointCommands = (deps: EndpointDeps) => {
+export function createEndpointCommands(deps: EndpointDeps) {
   const { batcher, limit, destinations, seal, trackerKnown } = deps;
 
   const run = async (
@@ -123,7 +123,7 @@ export const createEndpointCommands = (deps: EndpointDeps) => {
     delete: (partner_id: string, webhook_id: string, context: CommandContext) =>
       run({ type: 'Delete', partner_id, webhook_id, at: context.at }, context),
   };
-};
+}
 export type EndpointCommands = ReturnType<typeof createEndpointCommands>;
 
 export interface ResealingDeps {
@@ -139,11 +139,11 @@ export interface ResealingDeps {
  * and secrets under the current key.
  * @returns whether anything changed
  */
-export const resealSecrets = async (
+export async function resealSecrets(
   deps: ResealingDeps,
   { partner_id, webhook_id }: { readonly partner_id: string; readonly webhook_id: string },
   context: CommandContext,
-): Promise<boolean> => {
+): Promise<boolean> {
   const { store } = deps;
   const stream = endpointsStream(partner_id);
   const loaded = await loadFromSnapshot(store, endpointAggregate, stream);
@@ -153,10 +153,10 @@ export const resealSecrets = async (
   const command = { type: 'Reseal', partner_id, webhook_id, ...secrets, at: context.at } as const;
   const result = await handle(store, endpointAggregate, stream, command, context, loaded);
   return result.ok && result.value.events.length > 0;
-};
+}
 
 /** Returns null if nothing needs resealing. */
-const resealed = ({ reseal, isCurrent }: ResealingDeps, endpoint: Endpoint, at: number) => {
+function resealed({ reseal, isCurrent }: ResealingDeps, endpoint: Endpoint, at: number) {
   const { webhook_id, secret, previous, secret_rotation_until } = endpoint;
   const isDone = isCurrent(secret) && (previous === null || isCurrent(previous));
   if (endpoint.deleted_at !== null || isDone) return null;
@@ -167,16 +167,16 @@ const resealed = ({ reseal, isCurrent }: ResealingDeps, endpoint: Endpoint, at: 
     secret: reseal(secret, webhook_id),
     previous: signs ? reseal(previous, webhook_id) : null,
   };
-};
+}
 
 /** Forgets a partner's endpoints deleted more than 90 days ago, by a snapshot without them. Idempotent. */
-export const forgetEndpoints = async (
+export async function forgetEndpoints(
   store: EventStore,
   partnerId: string,
   context: CommandContext,
-): Promise<void> => {
+): Promise<void> {
   const command = { type: 'Forget', partner_id: partnerId, at: context.at } as const;
   const stream = endpointsStream(partnerId);
   const known = await loadFromSnapshot(store, endpointAggregate, stream);
   await handle(store, endpointAggregate, stream, command, context, known);
-};
+}

@@ -47,11 +47,11 @@ export const deliveriesStream = (webhookId: string, createdAt: string): string =
  * @returns position of the last queued delivery; null if there is none or the store does not report it
  * @throws the port's errors; part of the work may then be done
  */
-export const queueDeliveries = async (
+export async function queueDeliveries(
   store: EventStore,
   keys: BodyKeys,
   addressed: readonly Addressed[],
-): Promise<Position | null> => {
+): Promise<Position | null> {
   const stored = await Promise.all(addressed.map((one) => storePayload(store, keys, one)));
   const queued = addressed
     .filter((_, index) => stored[index])
@@ -63,13 +63,13 @@ export const queueDeliveries = async (
     [...streams].map(([stream, ofStream]) => queue(store, stream, ofStream)),
   );
   return positions.reduce((last, position) => ((position ?? -1n) > (last ?? -1n) ? position : last), null);
-};
+}
 
-const storePayload = async (
+async function storePayload(
   store: EventStore,
   keys: BodyKeys,
   { envelope, partner_id, key_day, expires_at, context }: Addressed,
-): Promise<boolean> => {
+): Promise<boolean> {
   const key = await keys.of(key_day);
   if (key === null) return false;
   const body = Buffer.from(JSON.stringify(envelope));
@@ -88,14 +88,10 @@ const storePayload = async (
   };
   const events = toNewEvents(payloadEvents, [event], { ...context, expiresAt: expires_at });
   return appendOnce(store, `${PAYLOAD_PREFIX}${envelope.id}`, events);
-};
+}
 
 /** Appends to a new stream unless it already has a body, which then stays. @returns false if it has expired */
-const appendOnce = async (
-  store: EventStore,
-  stream: string,
-  events: readonly NewEvent[],
-): Promise<boolean> => {
+async function appendOnce(store: EventStore, stream: string, events: readonly NewEvent[]): Promise<boolean> {
   const afterConflict = conflictRetries();
   for (;;) {
     try {
@@ -109,18 +105,18 @@ const appendOnce = async (
       if (await holdsEvents(store, stream, true)) return false;
     }
   }
-};
+}
 
-const holdsEvents = async (store: EventStore, stream: string, includeExpired: boolean): Promise<boolean> => {
+async function holdsEvents(store: EventStore, stream: string, includeExpired: boolean): Promise<boolean> {
   const events = await Array.fromAsync(store.readStream(stream, { limit: 1, includeExpired }));
   return events.length > 0;
-};
+}
 
-const queue = async (
+async function queue(
   store: EventStore,
   stream: string,
   ofStream: readonly { readonly one: Addressed; readonly webhookId: string }[],
-): Promise<Position | null> => {
+): Promise<Position | null> {
   const events = ofStream.flatMap(({ one, webhookId }) => {
     const { envelope, partner_id, expires_at, source_position, context } = one;
     const event: DeliveryEvent = {
@@ -144,18 +140,18 @@ const queue = async (
     if (error instanceof StreamExpired) return null;
     throw error;
   }
-};
+}
 
 type Attempted = Extract<DeliveryEvent, { type: 'webhooks.DeliveryAttempted.v1' }>;
 export type AttemptOutcome = Attempted['data'];
 
 /** Makes the event of an outcome, once: a retried append repeats its id. `at` in milliseconds. */
-export const attemptEvent = (data: AttemptOutcome, at: number): NewEvent => {
+export function attemptEvent(data: AttemptOutcome, at: number): NewEvent {
   const event: Attempted = { type: 'webhooks.DeliveryAttempted.v1', data };
   const { delivery_id, partner_id } = data;
   const context = { correlationId: newId(), causationId: delivery_id, at, partnerId: partner_id };
   return toNewEvents(deliveryEvents, [event], context)[0] as NewEvent;
-};
+}
 
 /**
  * Appends outcomes of attempts to their deliveries' stream. Projections use the first outcome of an attempt, so repeating
@@ -164,16 +160,16 @@ export const attemptEvent = (data: AttemptOutcome, at: number): NewEvent => {
  * @returns position of the last, null if the store does not report it; 'forgotten': the deliveries' metadata is deleted
  * @throws the port's errors
  */
-export const appendOutcomes = async (
+export async function appendOutcomes(
   store: EventStore,
   stream: string,
   events: readonly NewEvent[],
   isWanted: () => boolean,
-): Promise<Position | null | 'forgotten'> => {
+): Promise<Position | null | 'forgotten'> {
   try {
     return (await appendSafely(store, stream, 'any', events, isWanted)).position;
   } catch (error) {
     if (error instanceof StreamExpired) return 'forgotten';
     throw error;
   }
-};
+}

@@ -37,11 +37,11 @@ export type RetryRefusal = 'webhook_disabled' | 'webhook_event_expired' | 'webho
  * cycle, and projections use the first event of a cycle.
  * @throws the port's errors: the cycle may have started, and repeating is safe
  */
-export const retryDelivery = async (
+export async function retryDelivery(
   { store, endpoints, hasBody, reserveQueue }: RetryDeps,
   delivery: ProjectedDelivery,
   context: CommandContext,
-): Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>> => {
+): Promise<Result<{ readonly position: Position | null } | 'unchanged', RetryRefusal>> {
   const { delivery_id, webhook_id, partner_id, event_id, created_at, state, cycle } = delivery;
   if (state === 'pending') return accept('unchanged');
   const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
@@ -64,7 +64,7 @@ export const retryDelivery = async (
     if (error instanceof StreamExpired) return refuse('webhook_event_expired');
     throw error;
   }
-};
+}
 
 /** A failed delivery and its position in the list, newest first. */
 export interface ListedDelivery extends ProjectedDelivery {
@@ -88,12 +88,12 @@ const MOMENT_MS = 2_500;
  * @param listFailed returns a page of failed deliveries before a position, newest first
  * @throws as retryDelivery
  */
-export const retryFailed = async (
+export async function retryFailed(
   deps: RetryDeps,
   listFailed: (before: bigint | null, limit: number) => Promise<readonly ListedDelivery[]>,
   since: string,
   context: CommandContext,
-): Promise<RetriedFailed> => {
+): Promise<RetriedFailed> {
   let retried = 0;
   let before: bigint | null = null;
   const until = performance.now() + MOMENT_MS;
@@ -110,4 +110,4 @@ export const retryFailed = async (
     if (performance.now() > until) return { retried, all: false, refusal: null };
     before = BigInt(last.position);
   }
-};
+}

@@ -43,17 +43,17 @@ export const differ =
   });
 
 /** Reads a stored event, or returns why it is invalid. `what`: what events of the stream are. */
-export const readOrReason = <Schemas extends EventSchemas>(
+export function readOrReason<Schemas extends EventSchemas>(
   schemas: Schemas,
   stored: { readonly type: string; readonly data: object },
   what: string,
-): EventOf<Schemas> | string => {
+): EventOf<Schemas> | string {
   try {
     return readEvent(schemas, stored) ?? `${stored.type} is no ${what}`;
   } catch (error) {
     return String((error as Error).message).replaceAll(/\s+/g, ' ');
   }
-};
+}
 
 /** An event of a ledger's stream, valid or not. */
 export interface StoredEntry {
@@ -78,9 +78,10 @@ export interface Chain {
  * Checks a partner's ledger from its first entry: numbering, digests, references to the previous entry, log order, and
  * duplicate reveals. Entry by entry: a digest of each takes time, in which a server has other work.
  */
-export const createChainCheck = (
-  partnerId: string,
-): { readonly add: (stored: StoredEntry) => void; readonly chain: Chain } => {
+export function createChainCheck(partnerId: string): {
+  readonly add: (stored: StoredEntry) => void;
+  readonly chain: Chain;
+} {
   const difference = differ(billingStream(partnerId));
   const differences: Difference[] = [];
   const entries: Entry[] = [];
@@ -128,7 +129,7 @@ export const createChainCheck = (
     position = at;
   };
   return { add, chain: { entries, differences } };
-};
+}
 
 export interface MonthOfLedger {
   readonly month: string;
@@ -139,7 +140,7 @@ export interface MonthOfLedger {
 }
 
 /** Groups the ledger by month of completion (UTC, `YYYY-MM`), or returns one month. */
-export const monthsOf = (entries: readonly Entry[], only?: string): MonthOfLedger[] => {
+export function monthsOf(entries: readonly Entry[], only?: string): MonthOfLedger[] {
   const months = new Map<string, MonthOfLedger>();
   if (only !== undefined) months.set(only, { month: only, entries: 0, units: 0, head_digest: null });
   for (const { completed_at, units, digest } of entries) {
@@ -154,7 +155,7 @@ export const monthsOf = (entries: readonly Entry[], only?: string): MonthOfLedge
     });
   }
   return [...months.values()].sort((a, b) => (a.month < b.month ? -1 : 1));
-};
+}
 
 /** Returns the UTC month of an ISO 8601 instant, `YYYY-MM`. */
 export const monthOf = (instant: string): string => instant.slice(0, 7);
@@ -203,12 +204,12 @@ export const checkDigest = (partnerId: string, entries: readonly Entry[], digest
  * Checks that the ledger still begins with what each anchor describes, and that each anchor is signed.
  * @param isSigned checks a signature with the service's key for anchors
  */
-export const checkAnchors = (
+export function checkAnchors(
   partnerId: string,
   entries: readonly Entry[],
   anchors: readonly Anchor[],
   isSigned: (text: string, anchor: Anchor) => boolean,
-): Difference[] => {
+): Difference[] {
   const difference = differ(billingStream(partnerId));
   const digests = new Map(entries.map(({ number, digest }) => [number, digest]));
   return anchors.flatMap((anchor): Difference[] => {
@@ -222,4 +223,4 @@ export const checkAnchors = (
     const detail = `entry ${count - 1} had ${head_digest} at ${made_at}, now ${has}`;
     return [difference('anchor_missing', count - 1, null, detail)];
   });
-};
+}

@@ -34,7 +34,7 @@ export interface Receipts {
 }
 
 /** Collects receipts event by event; the stream's name identifies the reveal. */
-export const gatherReceipts = () => {
+export function gatherReceipts() {
   const byId = new Map<string, Receipt>();
   const differences: Difference[] = [];
   return {
@@ -65,7 +65,7 @@ export const gatherReceipts = () => {
       }
     },
   };
-};
+}
 
 /** Returns whether any Company or Network field is known (contract, Reveals 3). */
 const isNonempty = ({ company, network }: RevealResult): boolean =>
@@ -85,12 +85,12 @@ const COMMON = ['partner_id', 'reveal_id', 'tracker_id', 'key_id', 'user_id', 'c
  * result, and no entry contradicts its reveal. `checkMissing` finds what is missing.
  * @param upTo end of the log up to which receipts were read; entries may have been read further
  */
-export const checkReceipts = (
+export function checkReceipts(
   partnerId: string,
   { entries }: Chain,
   { byId }: Receipts,
   upTo: bigint,
-): ReceiptCheck => {
+): ReceiptCheck {
   const differences: Difference[] = [];
   const ledgerTotals = new Set(entries.map(({ reveal_id }) => reveal_id));
   for (const [reveal_id, { completed, revision }] of byId) {
@@ -114,9 +114,9 @@ export const checkReceipts = (
     differences.push(...compared(billingStream(partnerId), entry, receipt));
   }
   return { checked, differences };
-};
+}
 
-const compared = (stream: string, entry: Entry, { completed, position }: Receipt): Difference[] => {
+function compared(stream: string, entry: Entry, { completed, position }: Receipt): Difference[] {
   const difference = (kind: DifferenceKind, detail: string): Difference =>
     differ(stream)(kind, entry.number, entry.reveal_id, detail);
   if (!completed) return [difference('unknown_reveal', 'the reveal is still kept, and is not completed')];
@@ -134,7 +134,7 @@ const compared = (stream: string, entry: Entry, { completed, position }: Receipt
     found.push(difference('receipt_mismatch', `position is ${entry.position}, the receipt's ${position}`));
   }
   return found;
-};
+}
 
 /** A reveal in the read model of receipts. */
 export interface UnsweptReveal {
@@ -180,20 +180,20 @@ interface MissingCheck {
  * Leaves out expired receipts of which the request alone was read: a sweep may have deleted them while the log was read, between its
  * batches. The request itself says when it expires: who changes the read model must not hide that a completion is gone.
  */
-export const withoutDeleted = ({ byId, differences }: Receipts, { now }: AuditMoment): Receipts => {
+export function withoutDeleted({ byId, differences }: Receipts, { now }: AuditMoment): Receipts {
   const isLeft = ([, { requested, completed }]: [string, Receipt]): boolean =>
     completed !== null || !isExpired(requested, now);
   return { byId: new Map([...byId].filter(isLeft)), differences };
-};
+}
 
 /** Finds entries, requests and rows whose receipt or completion should still be in the store but is not. */
-export const checkMissing = (
+export function checkMissing(
   partnerId: string,
   chain: Chain,
   receipts: Receipts,
   traces: Traces,
   moment: AuditMoment,
-): MissingCheck => {
+): MissingCheck {
   const entries = entriesWithoutReceipt(partnerId, chain, receipts, traces, moment);
   return {
     ...entries,
@@ -204,15 +204,15 @@ export const checkMissing = (
       ...rowsWithoutReceipt(receipts, traces, moment),
     ],
   };
-};
+}
 
-const entriesWithoutReceipt = (
+function entriesWithoutReceipt(
   partnerId: string,
   { entries }: Chain,
   { byId }: Receipts,
   { expired, rows }: Traces,
   { now, upTo }: AuditMoment,
-): Omit<MissingCheck, 'pending'> => {
+): Omit<MissingCheck, 'pending'> {
   const differences: Difference[] = [];
   const counts = { expired: 0, untraceable: 0 };
   for (const { number, reveal_id, completed_at, position } of entries) {
@@ -226,7 +226,7 @@ const entriesWithoutReceipt = (
     }
   }
   return { ...counts, differences };
-};
+}
 
 const pendingReveals = ({ byId }: Receipts, { rows }: Traces, { now }: AuditMoment): string[] =>
   [...byId].flatMap(([reveal_id, { requested, completed }]) => {
@@ -277,11 +277,11 @@ export interface UnitRow {
 const FIELDS = ['tracker_id', 'key_id', 'user_id', 'units', 'position'] as const;
 
 /** Compares a ledger with the read model's rows of the same completions, in both directions. */
-export const checkReadModel = (
+export function checkReadModel(
   partnerId: string,
   entries: readonly Entry[],
   rows: readonly UnitRow[],
-): Difference[] => {
+): Difference[] {
   const differences: Difference[] = [];
   const difference = differ(billingStream(partnerId));
   const note = (revision: number | null, reveal_id: string, detail: string): void =>
@@ -311,7 +311,7 @@ export const checkReadModel = (
     note(ledger_number, reveal_id, `the read model has it with ${units} units, the ledger does not`);
   }
   return differences;
-};
+}
 
 /** Completed reveals and their units in a month (`YYYY-MM`), of a key, a user, or all of the partner. */
 export interface UnitSum {
@@ -326,7 +326,7 @@ export const ALL_CALLERS = 'all';
 export const keyLabel = (keyId: string): string => `key ${keyId}`;
 export const userLabel = (userId: string): string => `user ${userId}`;
 
-const sumsOf = (entries: readonly Entry[]): UnitSum[] => {
+function sumsOf(entries: readonly Entry[]): UnitSum[] {
   const sums = new Map<string, UnitSum>();
   for (const { completed_at, key_id, user_id, units } of entries) {
     const month = monthOf(completed_at);
@@ -340,14 +340,14 @@ const sumsOf = (entries: readonly Entry[]): UnitSum[] => {
     }
   }
   return [...sums.values()];
-};
+}
 
 /** Compares the ledger's sums with those of usage. */
-export const checkUsage = (
+export function checkUsage(
   partnerId: string,
   entries: readonly Entry[],
   usage: readonly UnitSum[],
-): Difference[] => {
+): Difference[] {
   const byId = (sums: readonly UnitSum[]) => new Map(sums.map((sum) => [`${sum.month} ${sum.who}`, sum]));
   const [usageTotals, ledgerTotals] = [byId(usage), byId(sumsOf(entries))];
   return [...new Set([...ledgerTotals.keys(), ...usageTotals.keys()])].sort().flatMap((id): Difference[] => {
@@ -356,7 +356,7 @@ export const checkUsage = (
     const detail = `${id}: ${ledgers} in the ledger, ${usages} in usage`;
     return [differ(billingStream(partnerId))('usage_mismatch', null, null, detail)];
   });
-};
+}
 
 const text = (sum: UnitSum | undefined): string =>
   `${sum?.units ?? 0} units of ${sum?.completed ?? 0} reveals`;

@@ -18,11 +18,11 @@ export const isDomainName = (text: string, ownHosts: readonly string[]): boolean
   isHostname(text) && !ownHosts.some((own) => text === own || text.endsWith(`.${own}`));
 
 /** Does the same for any host name, including the service's own. */
-export const isHostname = (text: string): boolean => {
+export function isHostname(text: string): boolean {
   if (text.length > MAX_LENGTH || !text.includes('.') || !text.split('.').every(isLabel)) return false;
   // Rejects `1.2.3.4`, and what browsers parse as an address, such as `1.2.0x3`.
   return parseAddress(text) === null && URL.parse(`https://${text}`)?.hostname === text;
-};
+}
 
 const isLabel = (label: string): boolean => LABEL.test(label);
 
@@ -103,17 +103,14 @@ interface Claimant {
 }
 
 /** Returns why a tracker cannot claim the name; null if it can. */
-export const claimRefusal = (
-  { claims }: Name,
-  { tracker_id, partner_id }: Claimant,
-): DomainRefusal | null => {
+export function claimRefusal({ claims }: Name, { tracker_id, partner_id }: Claimant): DomainRefusal | null {
   const ofPartner = claims.find((one) => one.partner_id === partner_id);
   if (ofPartner && ofPartner.tracker_id !== tracker_id) return 'domain_taken';
   const active = claims.find(({ status }) => status === 'active');
   return active && active.partner_id !== partner_id ? 'domain_active_elsewhere' : null;
-};
+}
 
-const claim = (command: Extract<DomainCommand, { type: 'Claim' }>, name: Name) => {
+function claim(command: Extract<DomainCommand, { type: 'Claim' }>, name: Name) {
   const { domain_id, hostname, tracker_id, partner_id, proven, at } = command;
   const mine = name.claims.get(domain_id);
   if (mine && mine.status !== 'failed') return accept<DomainEvent[]>([]);
@@ -123,7 +120,7 @@ const claim = (command: Extract<DomainCommand, { type: 'Claim' }>, name: Name) =
   if (refused !== null && !(refused === 'domain_active_elsewhere' && proven)) return refuse(refused);
   const data = { domain_id, hostname, tracker_id, partner_id, claimed_at: isoTime(at) };
   return accept<DomainEvent[]>([{ type: 'domains.DomainClaimed.v1', data }]);
-};
+}
 
 const activate = (name: Name, { domain_id, hostname }: OfDomain, at: string): DomainEvent[] => [
   ...[...name.claims.values()]
@@ -137,11 +134,11 @@ const activate = (name: Name, { domain_id, hostname }: OfDomain, at: string): Do
   { type: 'domains.DomainActivated.v1', data: { domain_id, hostname, activated_at: at } },
 ];
 
-const check = (
+function check(
   command: Extract<DomainCommand, { type: 'RecordCheck' }>,
   name: Name,
   mine: Domain,
-): DomainEvent[] => {
+): DomainEvent[] {
   const { domain_id, hostname, proven, at } = command;
   const ids = { domain_id, hostname };
   if (mine.status === 'failed' || at < notAhead(Date.parse(mine.changed_at), at)) return [];
@@ -155,17 +152,17 @@ const check = (
   // An event with the correct time replaces timestamps from a fast clock.
   if (error === mine.last_error && !isDomainAhead(mine, at)) return [];
   return [{ type: 'domains.DomainLookChanged.v1', data: { ...ids, error, looked_at: isoTime(at) } }];
-};
+}
 
 /** Returns whether timestamps of the claim, from a fast clock, lie ahead of `at` (milliseconds). */
 const isDomainAhead = ({ claimed_at, missed_since, changed_at }: Domain, at: number): boolean =>
   [claimed_at, missed_since, changed_at].some((time) => time !== null && isAhead(Date.parse(time), at));
 
 /** Returns when the claim fails if checks keep failing, milliseconds; infinity while it points to the service. */
-const endsAt = ({ status, claimed_at, missed_since }: Domain): number => {
+function endsAt({ status, claimed_at, missed_since }: Domain): number {
   if (status === 'pending') return Date.parse(claimed_at) + GIVES_UP;
   return missed_since === null ? Number.POSITIVE_INFINITY : Date.parse(missed_since) + MAY_MISS;
-};
+}
 
 /** Decides the claims of a host name, of which at most one is active. */
 export const domainDecider: Decider<Name, DomainCommand, DomainEvent, DomainRefusal> = {
@@ -246,10 +243,10 @@ export const domainDecider: Decider<Name, DomainCommand, DomainEvent, DomainRefu
 const notAfter = (time: string, later: string): string =>
   isAhead(Date.parse(time), Date.parse(later)) ? later : time;
 
-const change = (name: Name, domainId: string, over: (of: Domain) => Partial<Domain>): Name => {
+function change(name: Name, domainId: string, over: (of: Domain) => Partial<Domain>): Name {
   const mine = name.claims.get(domainId);
   return mine ? { ...name, claims: name.claims.set(domainId, { ...mine, ...over(mine) }) } : name;
-};
+}
 
 /** Makes a snapshot event of the state. */
 export const snapshotName = ({ claims, owners }: Name): DomainEvent => ({
@@ -275,13 +272,13 @@ const claimed = (
  * Returns the time of the next check after one at `at`, in milliseconds; null: none. Soon after the claim, then less often
  * down to hourly; daily once active, and hourly while an active domain does not point to the service.
  */
-export const nextCheck = (name: Domain, at: number): number | null => {
+export function nextCheck(name: Domain, at: number): number | null {
   if (name.status === 'failed') return null;
   if (name.status === 'active' && name.missed_since === null) return at + DAY;
   const age = at - Date.parse(name.claimed_at);
   const wait = name.status === 'active' ? SLOWEST : Math.min(SLOWEST, Math.max(SOONEST, age / 10));
   // Not after the deadline, so that a failure is recorded in time.
   return Math.max(at + SOONEST, Math.min(at + wait, endsAt(name)));
-};
+}
 
 export const domainStream = (hostname: string): string => `${DOMAIN_PREFIX}${hostname}`;

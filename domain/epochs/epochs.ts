@@ -44,13 +44,13 @@ export const epochsDecider: Decider<readonly Epoch[], BeginEpoch, EpochEvent, 'e
  * epoch diverged from the current log. The reader may get events twice but misses none.
  * @param isEpoch matches the reader's epoch; null: the one without an id
  */
-export const resumeAt = (
+export function resumeAt(
   known: readonly Epoch[],
   position: bigint,
   isEpoch: ((epoch: Epoch) => boolean) | null,
-): bigint => {
+): bigint {
   const own = isEpoch === null ? -1 : known.findIndex(isEpoch);
   // An unknown epoch diverged at one of the known epochs, or before all of them.
   if (isEpoch !== null && own < 0 && known.length === 0) return 0n;
   return known.slice(own + 1).reduce((least, { after }) => (after < least ? after : least), position);
-};
+}

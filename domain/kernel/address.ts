@@ -38,23 +38,23 @@ const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3');
  * in any case. Returns null for other text, and for addresses that are not globally unicast: private, reserved,
  * special-purpose, tunnels.
  */
-export const parsePublicAddress = (text: string): PublicAddress | null => {
+export function parsePublicAddress(text: string): PublicAddress | null {
   const address = text.length > MAX_LENGTH ? null : parseAddress(text);
   return address === null || !isPublic(address) ? null : (canonicalText(address) as PublicAddress);
-};
+}
 
 /** Formats an address: IPv4 dotted, IPv6 by RFC 5952. */
 export const canonicalText = (address: ipaddr.IPv4 | ipaddr.IPv6): string =>
   address.kind() === 'ipv4' ? address.toString() : (address as ipaddr.IPv6).toRFC5952String();
 
 /** Parses any address in a usual spelling, public or not, mapped ones as IPv4. ipaddr.js alone accepts too much. */
-export const parseAddress = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | null => {
+export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   if (IPV4.test(text)) return ipaddr.IPv4.parse(text);
   const groups = ipv6Groups(text);
   if (groups === null) return null;
   const address = new ipaddr.IPv6(groups);
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
-};
+}
 
 /** Returns whether the address is public in the sense of contract, Lookup 3. */
 const isPublic = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
@@ -63,7 +63,7 @@ const isPublic = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
   !SPECIAL.some(({ base, bits }) => base.kind() === address.kind() && address.match(base, bits));
 
 /** Parses the eight groups of RFC 4291 text, including an IPv4 tail; null if invalid. */
-const ipv6Groups = (text: string): number[] | null => {
+function ipv6Groups(text: string): number[] | null {
   const hex = withoutIpv4Tail(text);
   if (hex === null) return null;
   const halves = hex.split('::');
@@ -75,13 +75,13 @@ const ipv6Groups = (text: string): number[] | null => {
   return groups.every((group) => GROUP.test(group))
     ? groups.map((group) => Number.parseInt(group, 16))
     : null;
-};
+}
 
-const withoutIpv4Tail = (text: string): string | null => {
+function withoutIpv4Tail(text: string): string | null {
   if (!text.includes('.')) return text;
   const start = text.lastIndexOf(':') + 1;
   const tail = text.slice(start);
   if (start === 0 || !IPV4.test(tail)) return null;
   const [a = 0, b = 0, c = 0, d = 0] = tail.split('.').map(Number);
   return `${text.slice(0, start)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
-};
+}

@@ -20,6 +20,6 @@ export interface Decider<State, Command, Event, Refusal extends string> {
 }
 
 /** Ends every switch over a union, so that the compiler reports missing cases. */
-export const unreachable = (value: never): never => {
+export function unreachable(value: never): never {
   throw new TypeError(`unexpected value: ${JSON.stringify(value)}`);
-};
+}

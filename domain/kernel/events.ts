@@ -27,12 +27,12 @@ export const isLaterVersion = (type: string, isKnown: (type: string) => boolean)
  * @throws ZodError if the data does not match its schema: a poison event
  * @throws LaterVersion instead of skipping an event whose shape a later release has changed
  */
-export const readEvent = <Schemas extends EventSchemas>(
+export function readEvent<Schemas extends EventSchemas>(
   schemas: Schemas,
   stored: { readonly type: string; readonly data: object },
-): EventOf<Schemas> | null => {
+): EventOf<Schemas> | null {
   const isKnown = (type: string): boolean => Object.hasOwn(schemas, type);
   if (isLaterVersion(stored.type, isKnown)) throw new LaterVersion(stored.type);
   const schema = isKnown(stored.type) ? schemas[stored.type] : undefined;
   return schema ? ({ type: stored.type, data: schema.parse(stored.data) } as EventOf<Schemas>) : null;
-};
+}

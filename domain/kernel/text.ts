@@ -3,11 +3,11 @@ export const isName = (text: string, longest: number): boolean =>
   isText(text, longest) && !/\p{Cc}/u.test(text);
 
 /** Returns whether a text has 1 to `longest` code points, without NUL and lone surrogates, which PostgreSQL rejects. */
-export const isText = (text: string, longest: number): boolean => {
+export function isText(text: string, longest: number): boolean {
   if (text.length > 2 * longest) return false;
   const length = [...text].length;
   return length >= 1 && length <= longest && !text.includes('\u0000') && text.isWellFormed();
-};
+}
 
 /** Longer than any allowed name or password, of 200 characters, however its letters are composed. */
 const MAX_COMPOSED_LENGTH = 800;
@@ -28,13 +28,13 @@ const MAX_LENGTH = 253;
 const MAX_UNICODE_LENGTH = 2 * MAX_LENGTH;
 
 /** Normalizes a host name to lower case, IDNs as punycode; null if invalid, for addresses and for trailing dots. */
-export const hostName = (text: string): string | null => {
+export function hostName(text: string): string | null {
   if (text.length > MAX_UNICODE_LENGTH) return null;
   const lower = text.toLowerCase();
   if (isHostName(lower)) return lower;
   const name = LETTERS.test(text) ? URL.parse(`https://${text}`)?.hostname : undefined;
   return name !== undefined && isHostName(name) ? name : null;
-};
+}
 
 const isHostName = (text: string): boolean =>
   text.length <= MAX_LENGTH && NAME.test(text) && !NUMBER.test(text);
@@ -60,7 +60,7 @@ const MAX_HOST_LENGTH = 260;
 const HOST = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[/\\]*([^/?#\\]*)/i;
 
 /** Returns the host name of a company's website without `www.`; null if invalid. The URL's scheme may be missing. */
-export const websiteHost = (website: string | null): string | null => {
+export function websiteHost(website: string | null): string | null {
   if (website === null) return null;
   // The parser ignores these characters, also between the slashes before a long name.
   const text = website.trim().replace(/[\t\n\r]/g, '');
@@ -70,4 +70,4 @@ export const websiteHost = (website: string | null): string | null => {
   const name = hostName(url.hostname.replace(/\.$/, ''));
   if (!name?.includes('.')) return null;
   return /^www\.([^.]+\..+)$/.exec(name)?.[1] ?? name;
-};
+}

@@ -33,13 +33,13 @@ export interface ProviderFailure {
 const RANK: Record<MatchType, number> = { company: 0, isp: 1, unclassified: 2 };
 const FRESH_DAYS: Record<MatchType, number> = { company: 30, isp: 7, unclassified: 7 };
 
-const fill = <T extends object>(first: T, rest: readonly (T | null)[]): T => {
+function fill<T extends object>(first: T, rest: readonly (T | null)[]): T {
   const filled = { ...first };
   for (const other of rest) {
     for (const key in other) filled[key] ??= other[key];
   }
   return filled;
-};
+}
 
 const hasData = (record: ProviderRecord): boolean =>
   record.match_type !== 'unclassified' || hasFields(record.network) || hasFields(record.company);
@@ -70,12 +70,12 @@ export type Combined =
  * data: unless every provider answered, it must find a company or fail, an earlier company's fields stay, and other earlier
  * fields fill gaps. `at` in milliseconds.
  */
-export const combineAnswers = (
+export function combineAnswers(
   ip: string,
   answers: readonly ProviderAnswer[],
   earlier: SavedResult | null,
   at: number,
-): Combined => {
+): Combined {
   const failures = answers.flatMap((a) =>
     'failure' in a ? [{ provider: a.provider, reason: a.failure }] : [],
   );
@@ -125,7 +125,7 @@ export const combineAnswers = (
     },
     companyOf: match === 'company' ? (lead?.provider ?? null) : null,
   };
-};
+}
 
 /** Returns the providers whose answers stand in a result; a completion asks the others (contract, Lookup 8). */
 export const answeredIn = ({
@@ -140,11 +140,7 @@ export const answeredIn = ({
  * Combines the answers of the providers that a fresh result lacked with that result, which comes before them. The freshness
  * stays that of the earlier answers unless a better match leads. `at` in milliseconds.
  */
-export const completeResult = (
-  saved: SavedResult,
-  answers: readonly ProviderAnswer[],
-  at: number,
-): Combined => {
+export function completeResult(saved: SavedResult, answers: readonly ProviderAnswer[], at: number): Combined {
   const { match_type, network, company } = saved;
   const earlier = { provider: EARLIER, record: { match_type, network, company, fresh_for_days: null } };
   const combined = combineAnswers(saved.ip, [earlier, ...answers], saved, at);
@@ -165,7 +161,7 @@ export const completeResult = (
       fresh_until: result.match_type === match_type ? saved.fresh_until : result.fresh_until,
     },
   };
-};
+}
 
 /** Stands for the providers whose answers the saved result holds; no provider's name is empty. */
 const EARLIER = '';

@@ -83,32 +83,32 @@ export type EnrichmentCommand =
  * Returns the work that a POST may request in this state; null: the saved result is sufficient. `configured`: the providers
  * that are asked now.
  */
-export const wantedWork = (state: Enrichment, at: number, configured: readonly string[]): WorkKind | null => {
+export function wantedWork(state: Enrichment, at: number, configured: readonly string[]): WorkKind | null {
   if (state.saved === null) return 'first';
   if (isStale(state.saved, at)) return 'refresh';
   return isIncomplete(state.saved, configured) ? 'completion' : null;
-};
+}
 
 /** Whether a result is from before an instant, or from a fast clock. Both in milliseconds. */
 const isFromBefore = ({ enriched_at }: SavedResult, before: number, at: number): boolean =>
   Date.parse(enriched_at) < before || isAhead(Date.parse(enriched_at), at);
 
-const snapshot = (
+function snapshot(
   { before, at }: Extract<EnrichmentCommand, { type: 'Snapshot' }>,
   state: Enrichment,
-): EnrichmentEvent[] => {
+): EnrichmentEvent[] {
   const { open, saved, snapshotted } = state;
   if (open !== null || saved === null || snapshotted || !isFromBefore(saved, before, at)) return [];
   const { round, settled, gave_up_at } = state;
   const data = { round, result: toUtcDays(saved), settles: [...settled], gave_up_at };
   return [{ type: 'lookup.EnrichmentSnapshotted.v1', data }];
-};
+}
 
 /** Requests a round of work, or joins the open one. */
-const requestOrJoin = (
+function requestOrJoin(
   { ip, reservation, configured, at }: Extract<EnrichmentCommand, { type: 'Submit' }>,
   state: Enrichment,
-): EnrichmentEvent[] => {
+): EnrichmentEvent[] {
   const { open } = state;
   const ended = state.settled.some((one) => one.reservation_id === reservation?.reservation_id);
   if (ended) return [];
@@ -118,7 +118,7 @@ const requestOrJoin = (
   const round = state.round + 1;
   const request = { ip, round, kind, requested_at: isoTime(at), reservation };
   return [{ type: 'lookup.EnrichmentRequested.v1', data: request }];
-};
+}
 
 /** Adds a partner's reservation to the open round. */
 const join = (
@@ -142,11 +142,11 @@ const join = (
 export const attemptsFor = ({ attempts, attempts_before }: OpenRound, reservationId: string): number =>
   attempts - attempts_before.get(reservationId, 0);
 
-const fail = (
+function fail(
   command: Extract<EnrichmentCommand, { type: 'Fail' }>,
   open: OpenRound,
   ip: string,
-): EnrichmentEvent[] => {
+): EnrichmentEvent[] {
   const { round, attempt, at, jitter, baseMs } = command;
   const failures = [...command.failures];
   if (open.kind !== 'first' && attempt >= REFRESH_ATTEMPTS) {
@@ -172,7 +172,7 @@ const fail = (
       data: { ip, round, attempt, failed_at: isoTime(at), next_attempt_at, failures, ...answered },
     },
   ];
-};
+}
 
 /** Whether the outcome belongs to the due attempt; late outcomes of expired claims are ignored. */
 const isDue = (open: OpenRound | null, round: number, attempt: number): open is OpenRound =>

@@ -126,10 +126,10 @@ export const enrichmentStream = (digest: string, generation = 0): string =>
   `${ENRICHMENT_PREFIX}${digest}${generation === 0 ? '' : `${GENERATION}${generation}`}`;
 
 /** Returns the next generation's stream of an address. */
-export const nextEnrichmentStream = (stream: string): string => {
+export function nextEnrichmentStream(stream: string): string {
   const [digest = '', generation = '0'] = stream.slice(ENRICHMENT_PREFIX.length).split(GENERATION);
   return enrichmentStream(digest, Number(generation) + 1);
-};
+}
 
 /** Returns the keyed digest in the name of an enrichment stream of any generation. */
 export const digestOfEnrichment = (stream: string): string =>

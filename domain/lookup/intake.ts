@@ -63,7 +63,7 @@ const settledEvent = (partner_id: string, reservation_id: string, at: number): I
   data: { reservation_id, partner_id, settled_at: isoTime(at) },
 });
 
-const reserve = (command: Extract<IntakeCommand, { type: 'Reserve' }>, state: Intake) => {
+function reserve(command: Extract<IntakeCommand, { type: 'Reserve' }>, state: Intake) {
   const { reservation_id, partner_id, key_id, ip, kind, dailyAllowance, pendingLimit, finished, at } =
     command;
   const existing = state.openByIp.get(ip);
@@ -77,7 +77,7 @@ const reserve = (command: Extract<IntakeCommand, { type: 'Reserve' }>, state: In
     data: { reservation_id, partner_id, key_id, ip, kind, made_at: isoTime(at) },
   };
   return accept<IntakeEvent[]>(settles ? [settledEvent(partner_id, existing, at), made] : [made]);
-};
+}
 
 /** Decides a partner's reservations. Persistent maps avoid copying states with very many open ones. */
 export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
@@ -138,20 +138,20 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
  * Returns the usage of the day that a reservation at `at` counts into, and of earlier days. A late reservation, or one from a
  * slow clock, counts into the latest day. A day that lies ahead is from a fast clock and is dropped.
  */
-const usageAt = (usage: readonly DayUsage[], at: number) => {
+function usageAt(usage: readonly DayUsage[], at: number) {
   const known = usage.filter(({ day }) => !isAhead(Date.parse(day), at));
   const last = known.at(-1);
   const day = utcDay(at);
   return last !== undefined && last.day >= day
     ? { earlier: known.slice(0, -1), today: last }
     : { earlier: known, today: { day, used: PersistentMap<string, number>() } };
-};
+}
 
 /** Returns whether a fast clock has opened a day that lies ahead of `at` (milliseconds). */
-export const hasUsageAhead = ({ usage }: Intake, at: number): boolean => {
+export function hasUsageAhead({ usage }: Intake, at: number): boolean {
   const last = usage.at(-1);
   return last !== undefined && isAhead(Date.parse(last.day), at);
-};
+}
 
 const usageInSnapshot = ({ day, used_today, earlier }: IntakeSnapshot): DayUsage[] => [
   ...(earlier === undefined ? [] : [{ day: earlier.day, used: PersistentMap(earlier.used) }]),
@@ -159,7 +159,7 @@ const usageInSnapshot = ({ day, used_today, earlier }: IntakeSnapshot): DayUsage
 ];
 
 /** Makes a snapshot event of the state, behind which the stream can be truncated. */
-export const snapshotIntake = (state: Intake): IntakeEvent => {
+export function snapshotIntake(state: Intake): IntakeEvent {
   const open = [...state.open.values()];
   const today = state.usage.at(-1);
   const earlier = state.usage.at(-2);
@@ -180,6 +180,6 @@ export const snapshotIntake = (state: Intake): IntakeEvent => {
       ]),
     },
   };
-};
+}
 
 export const intakeStream = (partnerId: string): string => `${INTAKE_PREFIX}${partnerId}`;

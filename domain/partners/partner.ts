@@ -40,7 +40,7 @@ const isLive = ({ expires_at }: KeyLimits, at: number): boolean =>
  * Returns the first ceiling that a user's change would exceed, or null. Unchanged limits may exceed a ceiling, because the
  * operator has set them.
  */
-const exceededCeiling = ({ ceilings, keys }: Capped, { from, to, at }: KeyChange): CeilingRefusal | null => {
+function exceededCeiling({ ceilings, keys }: Capped, { from, to, at }: KeyChange): CeilingRefusal | null {
   const changes = (name: keyof KeyLimits): boolean => from?.[name] !== to[name];
   if (changes('requests_per_second') && to.requests_per_second > ceilings.requests_per_second) {
     return 'ceiling_requests_per_second';
@@ -60,7 +60,7 @@ const exceededCeiling = ({ ceilings, keys }: Capped, { from, to, at }: KeyChange
   const isOneMore = isLive(to, at) && !(from !== null && isLive(from, at));
   const live = () => [...keys.values()].filter(({ limits }) => isLive(limits, at)).length;
   return isOneMore && live() >= ceilings.keys ? 'ceiling_keys' : null;
-};
+}
 
 /** What any limit may be at most. */
 export const LARGEST_LIMIT = 1_000_000_000;
@@ -136,10 +136,10 @@ export type PartnerRefusal =
   | 'key_revoked';
 
 /** Returns whether a name has 1-100 characters, no outer white space and no control characters. */
-export const nameIsValid = (name: string): boolean => {
+export function nameIsValid(name: string): boolean {
   const length = [...name].length;
   return name === name.trim() && length >= 1 && length <= 100 && !/\p{Cc}|\p{Cs}/u.test(name);
-};
+}
 
 const isSame = <T extends object>(one: T, other: T): boolean =>
   (Object.keys(one) as (keyof T)[]).every((name) => one[name] === other[name]);
@@ -149,10 +149,10 @@ const ceilingsSet = (partner_id: string, ceilings: Ceilings, at: number): Partne
   data: { ...ceilings, partner_id, set_at: isoTime(at) },
 });
 
-const createPartner = (
+function createPartner(
   { partner_id, name, ceilings, at }: Extract<PartnerCommand, { type: 'CreatePartner' }>,
   state: Partner,
-) => {
+) {
   if (!nameIsValid(name)) return refuse<PartnerRefusal>('invalid_name');
   if (state.name !== null) return refuse<PartnerRefusal>('partner_exists');
   const created: PartnerEvent = {
@@ -163,9 +163,9 @@ const createPartner = (
   return accept<PartnerEvent[]>(
     isSame(wanted, DEFAULT_CEILINGS) ? [created] : [created, ceilingsSet(partner_id, wanted, at)],
   );
-};
+}
 
-const createKey = (command: Extract<PartnerCommand, { type: 'CreateKey' }>, state: Partner) => {
+function createKey(command: Extract<PartnerCommand, { type: 'CreateKey' }>, state: Partner) {
   const { partner_id, key_id, name, hash, limits, by, at } = command;
   if (!nameIsValid(name)) return refuse<PartnerRefusal>('invalid_name');
   if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
@@ -175,9 +175,9 @@ const createKey = (command: Extract<PartnerCommand, { type: 'CreateKey' }>, stat
   if (exceeded !== null) return refuse<PartnerRefusal>(exceeded);
   const data = { ...limits, partner_id, key_id, name, hash, created_at: isoTime(at) };
   return accept<PartnerEvent[]>([{ type: 'partners.KeyCreated.v1', data }]);
-};
+}
 
-const updateKey = (command: Extract<PartnerCommand, { type: 'UpdateKey' }>, state: Partner) => {
+function updateKey(command: Extract<PartnerCommand, { type: 'UpdateKey' }>, state: Partner) {
   const { partner_id, key_id, limits, at } = command;
   if (state.revoked.has(key_id)) return refuse<PartnerRefusal>('key_revoked');
   const key = state.keys.get(key_id);
@@ -189,7 +189,7 @@ const updateKey = (command: Extract<PartnerCommand, { type: 'UpdateKey' }>, stat
   return accept<PartnerEvent[]>([
     { type: 'partners.KeyUpdated.v1', data: { ...next, partner_id, key_id, updated_at: isoTime(at) } },
   ]);
-};
+}
 
 export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
   initial: {

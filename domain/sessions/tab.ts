@@ -59,7 +59,7 @@ const continued = ({ sessions }: Tab, visit: Visit): KnownSession | undefined =>
       session.visitor === visit.visitors.get(session.first_seen_at.slice(0, 10)),
   );
 
-const begun = (visit: Visit): SessionEvent => {
+function begun(visit: Visit): SessionEvent {
   const { visit_id, tracker_id, partner_id, visitor_country, at } = visit;
   const { session_id, sealed } = visit.session;
   const visitor = visit.visitors.get(utcDay(at));
@@ -78,7 +78,7 @@ const begun = (visit: Visit): SessionEvent => {
       sealed,
     },
   };
-};
+}
 
 /** Decides the sessions of one browser tab: same token, address and country (contract, Pixel 6). */
 export const tabDecider: Decider<Tab, Visit, SessionEvent, never> = {
@@ -110,7 +110,7 @@ export const tabDecider: Decider<Tab, Visit, SessionEvent, never> = {
   },
 };
 
-const afterVisit = (state: Tab, data: SessionEvent['data'], seen_at: string): Tab => {
+function afterVisit(state: Tab, data: SessionEvent['data'], seen_at: string): Tab {
   const { session_id, visitor, visitor_country, first_seen_at, expires_at, visit_id } = data;
   const before = state.sessions.find((session) => session.session_id === session_id);
   // Never moves back, because clocks of processes differ, unless the later time is from a fast clock.
@@ -121,7 +121,7 @@ const afterVisit = (state: Tab, data: SessionEvent['data'], seen_at: string): Ta
     sessions: [...state.sessions.filter((known) => known !== before), session].slice(-MAX_TAB_EVENTS),
     visits: [...state.visits, visit_id].slice(-MAX_TAB_EVENTS),
   };
-};
+}
 
 /** `generation`: number of expired streams of this tab. */
 export const tabStream = (tabId: string, generation: number): string =>
@@ -130,8 +130,8 @@ export const tabStream = (tabId: string, generation: number): string =>
 const UUID_LENGTH = 36;
 
 /** Returns the next generation's stream of a tab. */
-export const nextTabStream = (stream: string): string => {
+export function nextTabStream(stream: string): string {
   const tab = stream.slice(TAB_PREFIX.length);
   const generation = Number(tab.slice(UUID_LENGTH + 1));
   return tabStream(tab.slice(0, UUID_LENGTH), generation + 1);
-};
+}

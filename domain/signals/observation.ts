@@ -25,7 +25,7 @@ export type ReadSignals =
   | { readonly ok: false; readonly index: number | null; readonly field: string | null };
 
 /** Validates a whole batch; one invalid entry rejects it. */
-export const readSignals = (body: unknown): ReadSignals => {
+export function readSignals(body: unknown): ReadSignals {
   if (!isRecord(body) || !hasExactly(body, ['signals']) || !Array.isArray(body.signals)) {
     return { ok: false, index: null, field: null };
   }
@@ -39,7 +39,7 @@ export const readSignals = (body: unknown): ReadSignals => {
     value.push(read);
   }
   return { ok: true, value };
-};
+}
 
 const FIELDS = [
   'event_id',
@@ -59,7 +59,7 @@ const MAX_LABEL_LENGTH = 200;
 const instant = z.iso.datetime({ offset: true });
 
 /** Returns the entry, or the name of its first invalid field, or null if it lacks or adds fields. */
-const readEntry = (entry: unknown): Observation | Field | null => {
+function readEntry(entry: unknown): Observation | Field | null {
   if (!isRecord(entry) || !hasExactly(entry, FIELDS)) return null;
   const { event_id, evidence, installation_id, page_run_id } = entry;
   if (typeof event_id !== 'string' || !EVENT_ID.test(event_id)) return 'event_id';
@@ -77,7 +77,7 @@ const readEntry = (entry: unknown): Observation | Field | null => {
   const submitted = evidence === 'submitted';
   const occurred_at = Date.parse(occurred.data);
   return { event_id, ip, email_domain, submitted, site, installation_id, page_run_id, occurred_at };
-};
+}
 
 /** Rejects `@`, because senders must send only the domain of an e-mail address. */
 const isLabel = (sent: unknown): sent is string =>

@@ -17,7 +17,7 @@ const MAX_HOST_LENGTH = 253;
 const MAX_ORIGIN_LENGTH = 'https://'.length + MAX_HOST_LENGTH + ':65535'.length;
 
 /** Returns whether the text is an origin in exactly the form that browsers send. */
-export const isOrigin = (text: string): boolean => {
+export function isOrigin(text: string): boolean {
   const wildcard = text.startsWith(WILDCARD);
   const plain = wildcard ? `https://${text.slice(WILDCARD.length)}` : text;
   // The parser takes quadratic time for long names with non-ASCII letters.
@@ -27,7 +27,7 @@ export const isOrigin = (text: string): boolean => {
   if (wildcard) return url.port === '' && isHostName(url.hostname) && url.hostname.includes('.');
   if (url.protocol === 'https:') return isHost(url.hostname);
   return url.protocol === 'http:' && isLoopback(url.hostname);
-};
+}
 
 /** Returns whether a page's origin (a browser's `Origin` header) is one of the tracker's. */
 export const originMatches = (origins: readonly Origin[], page: string): boolean =>
@@ -35,23 +35,23 @@ export const originMatches = (origins: readonly Origin[], page: string): boolean
   // Parsed once: fifty wildcards may have the same ending.
   (page.startsWith('https://') && origins.some((origin) => isBelow(origin, page)) && isOrigin(page));
 
-const isBelow = (origin: Origin, page: string): boolean => {
+function isBelow(origin: Origin, page: string): boolean {
   // The suffix keeps its dot, so that neither the apex nor a name with the same ending matches.
   const suffix = origin.slice('https://*'.length);
   return origin.startsWith(WILDCARD) && page.length > `https://${suffix}`.length && page.endsWith(suffix);
-};
+}
 
 /**
  * Returns all entries that would match a page's origin: the origin itself, and wildcards. It parses the origin once, because
  * any visitor may send one of a hundred labels.
  */
-export const originsMatching = (page: string): readonly Origin[] => {
+export function originsMatching(page: string): readonly Origin[] {
   if (!page.startsWith('https://') || !isOrigin(page)) return [page];
   const { host, port } = new URL(page);
   if (port !== '' || isIp(host)) return [page];
   const labels = host.split('.');
   return [page, ...labels.slice(1, -1).map((_, index) => `${WILDCARD}${labels.slice(index + 1).join('.')}`)];
-};
+}
 
 const isHost = (host: string): boolean => isIp(host) || isHostName(host);
 
@@ -119,7 +119,7 @@ const areOrigins = (texts: readonly string[]): boolean =>
   new Set(texts).size === texts.length &&
   texts.every(isOrigin);
 
-const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Trackers) => {
+function create(command: Extract<TrackerCommand, { type: 'Create' }>, state: Trackers) {
   const { partner_id, tracker_id, origins, customer_reference, limit, at } = command;
   const name = command.name.trim();
   if (state.byId.has(tracker_id) || deletedAt(state, tracker_id) !== undefined)
@@ -145,7 +145,7 @@ const create = (command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
       },
     },
   ]);
-};
+}
 
 export const trackersDecider: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
   initial: { byId: PersistentMap(), deleted: PersistentOrderedMap() },
@@ -209,18 +209,18 @@ const put = (state: Trackers, tracker: Tracker): Trackers => ({
   byId: state.byId.set(tracker.tracker_id, tracker),
 });
 
-const change = (state: Trackers, id: string, over: Partial<Tracker>): Trackers => {
+function change(state: Trackers, id: string, over: Partial<Tracker>): Trackers {
   const tracker = state.byId.get(id);
   return tracker ? put(state, { ...tracker, ...over }) : state;
-};
+}
 
-const remove = (state: Trackers, id: string, at: string): Trackers => {
+function remove(state: Trackers, id: string, at: string): Trackers {
   const deleted = state.deleted.set(id, at);
   return {
     byId: state.byId.delete(id),
     deleted: deleted.size >= 2 * DELETED_REMEMBERED ? deleted.takeLast(DELETED_REMEMBERED) : deleted,
   };
-};
+}
 
 /** Snapshots of releases before 0.2.0 held all deletions. */
 const remembered = (deleted: readonly (readonly [string, string])[]): Trackers['deleted'] =>
@@ -234,7 +234,7 @@ export const trackersStream = (partnerId: string): string => `${TRACKERS_PREFIX}
 const PART_BYTES = 786_432;
 
 /** Makes a snapshot of the state, as one event or several consecutive ones. */
-export const snapshotTrackers = ({ byId, deleted }: Trackers): readonly TrackerEvent[] => {
+export function snapshotTrackers({ byId, deleted }: Trackers): readonly TrackerEvent[] {
   const allDeleted = [...deleted];
   const parts: StoredTracker[][] = [[]];
   let bytes = 0;
@@ -262,7 +262,7 @@ export const snapshotTrackers = ({ byId, deleted }: Trackers): readonly TrackerE
       parts: parts.length,
     },
   }));
-};
+}
 
 const DELETED_BYTES = 80;
 

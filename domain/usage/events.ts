@@ -26,10 +26,10 @@ export const plus = (sum: LookupCount | undefined, row: LookupCount): LookupCoun
   sum ? [sum[0], sum[1], sum[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
 
 /** Negates a count, for a correction. */
-export const negated = ([key, hour, outcome, ...sums]: LookupCount): LookupCount => {
+export function negated([key, hour, outcome, ...sums]: LookupCount): LookupCount {
   const [requests, hits, us] = sums;
   return [key, hour, outcome, -requests, -hits, -us];
-};
+}
 
 /** Tracker, hour, capture requests, successful API requests, those that were complete, those that named a company. */
 const trackerCalls = z.tuple([z.uuid(), z.string(), z.int(), z.int(), z.int(), z.int()]);
@@ -42,10 +42,10 @@ export const plusCalls = (sum: TrackerCalls | undefined, row: TrackerCalls): Tra
   sum ? [sum[0], sum[1], sum[2] + row[2], sum[3] + row[3], sum[4] + row[4], sum[5] + row[5]] : row;
 
 /** Negates a count, for a correction. */
-export const negatedCalls = ([tracker, hour, ...sums]: TrackerCalls): TrackerCalls => {
+export function negatedCalls([tracker, hour, ...sums]: TrackerCalls): TrackerCalls {
   const [captures, api, completed, company] = sums;
   return [tracker, hour, -captures, -api, -completed, -company];
-};
+}
 
 /** Tracker, hour, new sessions, new reveals. */
 const trackerHour = z.tuple([z.uuid(), z.string(), z.int(), z.int()]);

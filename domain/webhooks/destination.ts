@@ -29,10 +29,10 @@ const SHAPE =
  * Validates an endpoint's URL by its text alone (contract, Webhooks 1): unusual spellings are rejected,
  * not normalized. Each attempt resolves the name and checks its addresses (`processors/webhooks/delivery/addresses.ts`).
  */
-export const parseDestination = (
+export function parseDestination(
   text: string,
   policy: DestinationPolicy,
-): Result<URL, 'invalid_webhook_url'> => {
+): Result<URL, 'invalid_webhook_url'> {
   const host = text.length > MAX_URL_LENGTH ? undefined : SHAPE.exec(text)?.[1]?.toLowerCase();
   if (host === undefined || !URL.canParse(text)) return refuse('invalid_webhook_url');
   const url = new URL(text);
@@ -42,7 +42,7 @@ export const parseDestination = (
     isAllowedHost(host, url, policy) &&
     !isOwnOrigin(url, policy);
   return allowed ? accept(url) : refuse('invalid_webhook_url');
-};
+}
 
 /** Returns whether a webhook may be sent to this address: public, or in one of the policy's networks. */
 export const isAllowedAddress = (ip: string, policy: DestinationPolicy): boolean =>
@@ -52,10 +52,10 @@ export const isAllowedAddress = (ip: string, policy: DestinationPolicy): boolean
 export const isLocalhost = (name: string): boolean => LOCALHOST.test(name);
 
 /** Returns the canonical address of a URL's host; null for a name. */
-export const addressInHost = (host: string): string | null => {
+export function addressInHost(host: string): string | null {
   const address = parseAddress(host.replace(/^\[(.*)\]$/, '$1'));
   return address === null ? null : canonicalText(address);
-};
+}
 
 /** Returns the port of a URL, by default its scheme's. */
 export const portOf = (url: URL): number =>
@@ -65,20 +65,20 @@ export const portOf = (url: URL): number =>
  * Returns whether a URL has the service's own host: on the same port, or on the scheme's default port if the service has a
  * name, because a proxy may listen there.
  */
-export const isOwnOrigin = (url: URL, policy: DestinationPolicy): boolean => {
+export function isOwnOrigin(url: URL, policy: DestinationPolicy): boolean {
   const machine = machineOf(url.hostname);
   return prepared(policy).own.some(
     (own) => machine === own.machine && (portOf(url) === own.port || (own.named && url.port === '')),
   );
-};
+}
 
 /** Returns whether the service itself listens at an address that a name resolved to. */
-export const isOwnAddress = (ip: string, port: number, policy: DestinationPolicy): boolean => {
+export function isOwnAddress(ip: string, port: number, policy: DestinationPolicy): boolean {
   const machine = machineOf(ip);
   return prepared(policy).own.some((own) => port === own.port && machine === own.machine);
-};
+}
 
-const isAllowedHost = (host: string, url: URL, policy: DestinationPolicy): boolean => {
+function isAllowedHost(host: string, url: URL, policy: DestinationPolicy): boolean {
   const address = addressInHost(host);
   if (address !== null) return isAllowedAddress(address, policy);
   // Unusual spellings of IPv4 addresses look like names, but the URL parser converts them.
@@ -86,26 +86,26 @@ const isAllowedHost = (host: string, url: URL, policy: DestinationPolicy): boole
   if (isLocalhost(host)) return ['127.0.0.1', '::1'].some((ip) => isAllowedAddress(ip, policy));
   const labels = host.split('.');
   return host.length <= MAX_NAME_LENGTH && labels.length > 1 && labels.every((label) => LABEL.test(label));
-};
+}
 
 type Block = ReturnType<typeof ipaddr.parseCIDR>;
 
-const isIn = (blocks: readonly Block[], ip: string): boolean => {
+function isIn(blocks: readonly Block[], ip: string): boolean {
   const address = blocks.length === 0 ? null : parseAddress(ip);
   return (
     address !== null &&
     blocks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits))
   );
-};
+}
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'].map((block) => ipaddr.parseCIDR(block));
 
 /** Normalizes all spellings of a host, and all names of the loopback. */
-const machineOf = (host: string): string => {
+function machineOf(host: string): string {
   const address = addressInHost(host);
   const loopback = address === null ? isLocalhost(host) : isIn(LOOPBACK, address);
   return loopback ? 'localhost' : (address ?? host);
-};
+}
 
 interface Prepared {
   readonly networks: readonly Block[];
@@ -115,7 +115,7 @@ interface Prepared {
 /** Caches parsed policies, because each attempt uses them several times. */
 const known = new WeakMap<DestinationPolicy, Prepared>();
 
-const prepared = (policy: DestinationPolicy): Prepared => {
+function prepared(policy: DestinationPolicy): Prepared {
   const made = known.get(policy) ?? {
     networks: policy.allowNetworks.map((network) => ipaddr.parseCIDR(network)),
     own: policy.ownOrigins.map((origin) => {
@@ -126,4 +126,4 @@ const prepared = (policy: DestinationPolicy): Prepared => {
   };
   known.set(policy, made);
   return made;
-};
+}

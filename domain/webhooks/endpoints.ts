@@ -49,33 +49,33 @@ const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => (
   notDeleted: state.notDeleted + more,
 });
 
-const change = (state: Endpoints, id: string, over: (of: Endpoint) => Partial<Endpoint>, more = 0) => {
+function change(state: Endpoints, id: string, over: (of: Endpoint) => Partial<Endpoint>, more = 0) {
   const endpoint = state.byId.get(id);
   return endpoint ? put(state, { ...endpoint, ...over(endpoint) }, more) : state;
-};
+}
 
-const evictOldDeleted = (state: Endpoints, webhookId: string): Endpoints => {
+function evictOldDeleted(state: Endpoints, webhookId: string): Endpoints {
   const deleted = [...state.deleted, webhookId];
   const evicted = deleted.splice(0, deleted.length - MAX_DELETED_IN_SNAPSHOT);
   return { ...state, byId: state.byId.deleteAll(evicted), deleted };
-};
+}
 
 /** Makes a snapshot event of the state, with deleted endpoints first, in the order of deletion. */
-export const snapshotEndpoints = ({ byId, deleted }: Endpoints): EndpointEvent => {
+export function snapshotEndpoints({ byId, deleted }: Endpoints): EndpointEvent {
   const rest = byId.deleteAll(deleted);
   const endpoints = [...deleted.flatMap((id) => byId.get(id) ?? []), ...rest.values()];
   return {
     type: 'webhooks.EndpointsSnapshotted.v1',
     data: { endpoints: endpoints.map((endpoint) => ({ ...endpoint, events: [...endpoint.events] })) },
   };
-};
+}
 
-const forgetDeleted = (at: number, state: Endpoints): EndpointEvent[] => {
+function forgetDeleted(at: number, state: Endpoints): EndpointEvent[] {
   const byId = state.byId.filterNot((endpoint) => isForgotten(endpoint, at));
   return byId.size === state.byId.size ? [] : [snapshotEndpoints({ ...state, byId })];
-};
+}
 
-const restored = (endpoints: readonly Endpoint[]): Endpoints => {
+function restored(endpoints: readonly Endpoint[]): Endpoints {
   const deleted = endpoints.flatMap(({ webhook_id, deleted_at }) =>
     deleted_at === null ? [] : [webhook_id],
   );
@@ -84,7 +84,7 @@ const restored = (endpoints: readonly Endpoint[]): Endpoints => {
     notDeleted: endpoints.length - deleted.length,
     deleted,
   };
-};
+}
 
 interface EndpointRef {
   readonly partner_id: string;
@@ -139,17 +139,17 @@ const MAX_NAME_LENGTH = 100;
 const ROTATION_MS = DAY;
 
 /** Validates a set of events, keeping its order; null for unknown or repeated events and for an empty set. */
-const asEvents = (names: readonly string[]): Subscribable[] | null => {
+function asEvents(names: readonly string[]): Subscribable[] | null {
   if (names.length > subscribableSchema.options.length) return null;
   const events = names.flatMap((name) => subscribableSchema.safeParse(name).data ?? []);
   const different = new Set(events).size === names.length;
   return events.length > 0 && events.length === names.length && different ? events : null;
-};
+}
 
 const isSame = (some: readonly string[], others: readonly string[]): boolean =>
   some.length === others.length && some.every((name, index) => name === others[index]);
 
-const create = (command: Extract<EndpointCommand, { type: 'Create' }>, state: Endpoints) => {
+function create(command: Extract<EndpointCommand, { type: 'Create' }>, state: Endpoints) {
   const { partner_id, webhook_id, url, tracker_id, secret, at } = command;
   const name = command.name.trim();
   const events = asEvents(command.events);
@@ -166,9 +166,9 @@ const create = (command: Extract<EndpointCommand, { type: 'Create' }>, state: En
       data: { webhook_id, partner_id, name, url, events, tracker_id, secret, created_at: isoTime(at) },
     },
   ]);
-};
+}
 
-const update = (command: Extract<EndpointCommand, { type: 'Update' }>, state: Endpoints) => {
+function update(command: Extract<EndpointCommand, { type: 'Update' }>, state: Endpoints) {
   const { partner_id, webhook_id, at } = command;
   const name = command.name?.trim() ?? null;
   const events = command.events && asEvents(command.events);
@@ -190,12 +190,12 @@ const update = (command: Extract<EndpointCommand, { type: 'Update' }>, state: En
       data: { webhook_id, partner_id, ...next, updated_at: isoTime(at) },
     },
   ]);
-};
+}
 
-const rotate = (
+function rotate(
   { partner_id, webhook_id, secret, at }: EndpointRef & { secret: SealedSecret },
   of: Endpoint,
-) => {
+) {
   if (of.secret.sealed === secret.sealed) return accept<EndpointEvent[]>([]);
   if (of.secret_rotation_until !== null && at < Date.parse(of.secret_rotation_until)) {
     return refuse<EndpointRefusal>('webhook_rotation_pending');
@@ -207,7 +207,7 @@ const rotate = (
       data: { webhook_id, partner_id, secret, rotated_at: isoTime(at), rotation_until },
     },
   ]);
-};
+}
 
 export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent, EndpointRefusal> = {
   initial: { byId: PersistentMap(), notDeleted: 0, deleted: [] },

@@ -41,7 +41,7 @@ export type AfterAttempt =
  * `baseMs` × 4^(n−1), at most six hours, ±20 %, or the receiver's Retry-After if longer. It fails if the cycle has no
  * attempt left, or would run out of time.
  */
-export const afterAttempt = (last: LastAttempt, rules: RetryRules): AfterAttempt => {
+export function afterAttempt(last: LastAttempt, rules: RetryRules): AfterAttempt {
   if (last.error === null) return { state: 'delivered', delayMs: null };
   const delayMs = Math.max(
     retryDelayMs(last.attempt, rules),
@@ -49,7 +49,7 @@ export const afterAttempt = (last: LastAttempt, rules: RetryRules): AfterAttempt
   );
   const isOver = last.attempt >= CYCLE_ATTEMPTS || last.ranMs + delayMs > CYCLE_MS;
   return isOver ? { state: 'failed', delayMs: null } : { state: 'pending', delayMs };
-};
+}
 
 const retryDelayMs = (attempt: number, { baseMs, random }: RetryRules): number =>
   Math.round(Math.min(baseMs * 4 ** (attempt - 1), MAX_DELAY_MS) * (0.8 + 0.4 * random));

@@ -31,7 +31,7 @@ const CLOSE_MS = 2_000;
  * revision, which the server treats as one append; with `any` and `stream_exists` it does not resend.
  * @param deadlineMs milliseconds after which an unanswered append counts as an unknown outcome
  */
-export const createAppender = (client: EventStoreDBClient, deadlineMs: number) => {
+export function createAppender(client: EventStoreDBClient, deadlineMs: number) {
   const gate = createSemaphore({
     limit: MAX_CONCURRENT_APPENDS,
     maxWaitMs: MAX_WAIT_MS,
@@ -88,7 +88,7 @@ export const createAppender = (client: EventStoreDBClient, deadlineMs: number) =
       await endsWithin(gate.idle(), CLOSE_MS);
     },
   };
-};
+}
 
 const isExact = (expected: ExpectedRevision): boolean =>
   typeof expected === 'number' || expected === 'no_stream';

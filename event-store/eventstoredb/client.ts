@@ -22,10 +22,10 @@ import {
 } from '../port.ts';
 
 /** Uses the commit position alone, because each append of this port is its own transaction. */
-export const positionOf = (event: ClientEvent): Position => {
+export function positionOf(event: ClientEvent): Position {
   if (!event.position) throw new Error(`the server gave no position for the event ${event.id}`);
   return event.position.commit as Position;
-};
+}
 
 export const toRecordedEvent = (event: ClientEvent): RecordedEvent => ({
   position: positionOf(event),
@@ -50,7 +50,7 @@ const NEVER_TAKEN_UP =
   /No connection established|Name resolution failed|Channel closed before call started|Channel has been shut down|Failed to discover|Server Is Not Ready|No leader info available|waiting for (name resolution|metadata filters|LB pick)/i;
 
 /** Maps a client error of a write. Unless the write is known to have been rejected, its outcome is unknown. */
-export const writeError = (error: unknown, stream: string): Error => {
+export function writeError(error: unknown, stream: string): Error {
   if (error instanceof OutcomeUnknown) return error;
   if (error instanceof WrongExpectedVersionError) {
     // For a missing stream the server reports 'no_stream' after an append and -1 after a tombstone.
@@ -64,7 +64,7 @@ export const writeError = (error: unknown, stream: string): Error => {
   const refused = error instanceof NotLeaderError || error instanceof AccessDeniedError;
   if (refused || NEVER_TAKEN_UP.test(text)) return new StoreUnavailable(text, { cause: error });
   return new OutcomeUnknown(text, { cause: error });
-};
+}
 
 /** Maps a client error of a read, which is always safe to retry. */
 export const readError = (error: unknown): StoreUnavailable =>
@@ -90,7 +90,7 @@ const KEEP_ALIVE_TIMEOUT = 'keepAliveTimeout=5000';
  * a late reply throws an uncatchable error.
  * @param url a connection string such as `esdb://admin:changeit@localhost:2113?tls=false`
  */
-export const createClient = (url: string): EventStoreDBClient => {
+export function createClient(url: string): EventStoreDBClient {
   const client = EventStoreDBClient.connectionString(withKeepAlive(url));
   const inner = internals(client);
   inner.supports = async () => false;
@@ -101,10 +101,10 @@ export const createClient = (url: string): EventStoreDBClient => {
     setImmediate(() => void reconnect(failed, error).catch(() => undefined));
   };
   return client;
-};
+}
 
 /** Ends all calls and the connection, which `dispose` alone leaves open. */
-export const closeClient = async (client: EventStoreDBClient): Promise<void> => {
+export async function closeClient(client: EventStoreDBClient): Promise<void> {
   await endsWithin(client.dispose(), CLOSE_MS).catch(() => undefined);
   // Without a server the client keeps looking for one, so this needs a time limit too.
   const channel = internals(client).getChannel();
@@ -112,7 +112,7 @@ export const closeClient = async (client: EventStoreDBClient): Promise<void> => 
     channel.then((found) => found.close()),
     CLOSE_MS,
   ).catch(() => undefined);
-};
+}
 
 const withKeepAlive = (url: string): string =>
   /keepAliveTimeout/i.test(url) ? url : `${url}${url.includes('?') ? '&' : '?'}${KEEP_ALIVE_TIMEOUT}`;

@@ -112,7 +112,7 @@ async function* arrivals({
 }
 
 /** Buffers a subscription within bounds, because each event may have a mebibyte. */
-const createBuffer = (subscription: Pick<AllStreamSubscription, 'read'>) => {
+function createBuffer(subscription: Pick<AllStreamSubscription, 'read'>) {
   let held: { readonly event: ClientEvent; readonly bytes: number }[] = [];
   let bytes = 0;
   const fill = (): void => {
@@ -142,4 +142,4 @@ const createBuffer = (subscription: Pick<AllStreamSubscription, 'read'>) => {
       return taken.map(({ event }) => event);
     },
   };
-};
+}

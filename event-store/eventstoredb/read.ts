@@ -42,12 +42,12 @@ const MAX_WAIT_MS = 2_000;
  * Creates a reader of pages, each with a deadline in milliseconds and retries. Concurrency is limited, so that readers
  * that retry after an outage do not use up the connection.
  */
-export const createReader = (
+export function createReader(
   client: EventStoreDBClient,
   now: () => number,
   deadlineMs: number,
   closing: AbortSignal,
-): Pick<EventStore, 'readStream' | 'head'> => {
+): Pick<EventStore, 'readStream' | 'head'> {
   const readPage = createPageReader(deadlineMs, closing);
 
   const readStream = (stream: string, options: ReadOptions = {}): AsyncGenerator<RecordedEvent> => {
@@ -80,7 +80,7 @@ export const createReader = (
   };
 
   return { readStream, head };
-};
+}
 
 const allBackwards = (client: EventStoreDBClient, from: Position | null, maxCount: number) =>
   client.readAll({
@@ -94,7 +94,7 @@ const allBackwards = (client: EventStoreDBClient, from: Position | null, maxCoun
 type PageOfEvents = readonly ClientEvent[] | null;
 
 /** Creates the function that reads one page, with retries, among a limited number of reads. */
-const createPageReader = (deadlineMs: number, closing: AbortSignal) => {
+function createPageReader(deadlineMs: number, closing: AbortSignal) {
   const gate = createSemaphore({
     limit: MAX_CONCURRENT_READS,
     maxWaitMs: MAX_WAIT_MS,
@@ -118,10 +118,10 @@ const createPageReader = (deadlineMs: number, closing: AbortSignal) => {
   };
 
   return (open: () => Cancellable): Promise<PageOfEvents> => gate.enter(() => tryPage(open));
-};
+}
 
 /** Collects a read. A failed read or a deadline must cancel the call explicitly, or it stays open. */
-const collect = async (reading: Cancellable, deadlineMs: number): Promise<ResolvedEvent[]> => {
+async function collect(reading: Cancellable, deadlineMs: number): Promise<ResolvedEvent[]> {
   const all = async (): Promise<ResolvedEvent[]> => {
     const events: ResolvedEvent[] = [];
     for await (const event of reading) events.push(event);
@@ -134,4 +134,4 @@ const collect = async (reading: Cancellable, deadlineMs: number): Promise<Resolv
     reading.destroy();
     throw error;
   }
-};
+}

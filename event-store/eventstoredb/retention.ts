@@ -23,7 +23,7 @@ type Retention = Pick<EventStore, 'expire' | 'truncateBefore'>;
 const RETRY_MS = 50;
 
 /** Creates tombstones and truncations. Both are idempotent, so callers repeat them after an unknown outcome. */
-export const createRetention = (client: EventStoreDBClient, deadlineMs: number): Retention => {
+export function createRetention(client: EventStoreDBClient, deadlineMs: number): Retention {
   const call = { requiresLeader: true, deadline: deadlineMs };
   const timed = <T>(work: Promise<T>): Promise<T> =>
     within(work, deadlineMs, () => new OutcomeUnknown('no answer in time'));
@@ -81,4 +81,4 @@ export const createRetention = (client: EventStoreDBClient, deadlineMs: number):
   };
 
   return { expire, truncateBefore };
-};
+}

@@ -9,12 +9,12 @@ import { createRetention } from './retention.ts';
  * Creates an event store on EventStoreDB 22.10 or later, one node or a cluster. Connects on first use. `url`: for example
  * `esdb://localhost:2113?tls=false`, or `esdb://a:2113,b:2113,c:2113` for a cluster.
  */
-export const createEventStoreDb = ({
+export function createEventStoreDb({
   url,
   now,
   deadlineMs = 4_000,
   onStall = () => undefined,
-}: StoreOptions): EventStore => {
+}: StoreOptions): EventStore {
   const client = createClient(url);
   const closing = new AbortController();
   const appender = createAppender(client, deadlineMs);
@@ -35,4 +35,4 @@ export const createEventStoreDb = ({
       await closeClient(client);
     },
   };
-};
+}

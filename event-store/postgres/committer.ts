@@ -34,7 +34,7 @@ const BATCH_EVENTS = 512;
 const BATCH_BYTES = 4 * 1_048_576;
 
 /** Returns the first appends of a queue that fit into one transaction; always at least one. */
-const takeBatch = (queue: readonly Pending[]): Pending[] => {
+function takeBatch(queue: readonly Pending[]): Pending[] {
   let events = 0;
   let bytes = 0;
   const end = queue.findIndex((append, index) => {
@@ -43,9 +43,9 @@ const takeBatch = (queue: readonly Pending[]): Pending[] => {
     return index > 0 && (events > BATCH_EVENTS || bytes > BATCH_BYTES);
   });
   return queue.slice(0, end < 0 ? queue.length : end);
-};
+}
 
-const statement = (batch: readonly Pending[]): pg.QueryConfig => {
+function statement(batch: readonly Pending[]): pg.QueryConfig {
   const events = batch.flatMap((append) => append.events);
   return {
     name: 'append_batch',
@@ -60,13 +60,13 @@ const statement = (batch: readonly Pending[]): pg.QueryConfig => {
       events.map((event) => event.metadata),
     ],
   };
-};
+}
 
 const expectedCode = (expected: ExpectedRevision): number =>
   expected === 'no_stream' ? -1 : expected === 'any' ? -2 : expected === 'stream_exists' ? -4 : expected;
 
 /** Settles the appends of a committed batch. @returns the last position in it; null if nothing was written */
-const settle = (batch: readonly Pending[], outcomes: readonly Outcome[]): Position | null => {
+function settle(batch: readonly Pending[], outcomes: readonly Outcome[]): Position | null {
   let top: Position | null = null;
   batch.forEach((append, index) => {
     const { outcome, revision, position } = outcomes[index] as Outcome;
@@ -80,11 +80,11 @@ const settle = (batch: readonly Pending[], outcomes: readonly Outcome[]): Positi
     }
   });
   return top;
-};
+}
 
-const fail = (batch: readonly Pending[], error: Error): void => {
+function fail(batch: readonly Pending[], error: Error): void {
   for (const append of batch) append.reject(error);
-};
+}
 
 export interface CommitterOptions {
   readonly url: string;

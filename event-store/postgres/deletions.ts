@@ -7,7 +7,7 @@ import type { Query } from './read-stream.ts';
 const DELETE_ROWS = 2_000;
 
 /** Deletes a stream whose last revision is `last`, as `EventStore.expire`. `at`: the time of the deletion. */
-export const expireStream = async (query: Query, stream: string, last: number, at: Date): Promise<void> => {
+export async function expireStream(query: Query, stream: string, last: number, at: Date): Promise<void> {
   const rows = await query(
     'expire',
     // The writers' lock is needed because a concurrent append would not see that the stream expires.
@@ -22,10 +22,10 @@ export const expireStream = async (query: Query, stream: string, last: number, a
   if (revision === undefined) return;
   if (revision > last) throw new WrongExpectedRevision(stream, revision);
   await deleteBefore(query, stream, revision + 1);
-};
+}
 
 /** Deletes the events of a stream before a revision: of those that are there, and not of those that are appended meanwhile. */
-export const truncateStream = async (query: Query, stream: string, revision: number): Promise<void> => {
+export async function truncateStream(query: Query, stream: string, revision: number): Promise<void> {
   const [row] = await query(
     'truncate',
     `update eventlog.stream
@@ -34,13 +34,13 @@ export const truncateStream = async (query: Query, stream: string, revision: num
     [stream, revision],
   );
   if (row) await deleteBefore(query, stream, row.truncated_before);
-};
+}
 
 /**
  * Deletes the events of a stream before a revision; each statement begins after what the one before has deleted, and after as long a
  * pause: appends wait for the same disk, and a stream may have millions.
  */
-const deleteBefore = async (query: Query, stream: string, revision: number): Promise<void> => {
+async function deleteBefore(query: Query, stream: string, revision: number): Promise<void> {
   for (let after = -1; ; ) {
     const begun = performance.now();
     const rows = await query(
@@ -57,7 +57,7 @@ const deleteBefore = async (query: Query, stream: string, revision: number): Pro
     after = last;
     await pause(performance.now() - begun);
   }
-};
+}
 
 const PAGE = 1_000;
 
@@ -84,12 +84,12 @@ const NAMES = `
  * Scans all stream names in pages, forgets those that may be forgotten and completes deletions of events that a restart has
  * interrupted. `now` in milliseconds.
  */
-export const forgetNames = async (
+export async function forgetNames(
   pool: pg.Pool,
   query: Query,
   now: number,
   { prefixes, before, successorOf }: ForgetNamesOptions,
-): Promise<number> => {
+): Promise<number> {
   let forgotten = 0;
   try {
     for (let after = ''; ; ) {
@@ -114,24 +114,24 @@ export const forgetNames = async (
   } catch (error) {
     throw new StoreUnavailable(String(error), { cause: error });
   }
-};
+}
 
 const namesOf = (rows: readonly NameRow[]): string[] => rows.map(({ name }) => name);
 
 /** Dates streams that an earlier version deleted without a date. */
-const date = async (pool: pg.Pool, names: readonly string[], now: number): Promise<void> => {
+async function date(pool: pg.Pool, names: readonly string[], now: number): Promise<void> {
   if (names.length === 0) return;
   await pool.query(
     'update eventlog.stream set expired_at = $2 where name = any ($1) and expired_at is null',
     [names, new Date(now)],
   );
-};
+}
 
-const forget = async (
+async function forget(
   pool: pg.Pool,
   names: readonly string[],
   successorOf: ForgetNamesOptions['successorOf'],
-): Promise<number> => {
+): Promise<number> {
   if (names.length === 0) return 0;
   // The lock precedes the statement's snapshot, which therefore includes every successor that an append has created.
   return inTransaction(pool, 'begin; select eventlog.lock_writer()', async (client) => {
@@ -143,4 +143,4 @@ const forget = async (
     );
     return rowCount ?? 0;
   });
-};
+}

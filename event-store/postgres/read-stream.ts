@@ -45,7 +45,7 @@ const FORWARDS = `
  * Reads pages of streams, forwards. Readers of the same turn of the event loop share a statement, because for short streams a
  * round trip costs more than the rows.
  */
-const createPages = (query: Query) => {
+function createPages(query: Query) {
   let waiting: Wanted[] = [];
 
   const flush = async (): Promise<void> => {
@@ -71,10 +71,10 @@ const createPages = (query: Query) => {
       if (waiting.length === 1) setImmediate(() => void flush());
       else if (waiting.length >= MAX_STREAMS) void flush();
     });
-};
+}
 
 /** Creates the reader of streams, page by page. `now`: milliseconds since the epoch, for expiry. */
-export const createStreamReader = (query: Query, now: () => number): EventStore['readStream'] => {
+export function createStreamReader(query: Query, now: () => number): EventStore['readStream'] {
   const sharedPage = createPages(query);
 
   const readAlone = (stream: string, backwards: boolean, from: number, size: number) =>
@@ -98,10 +98,10 @@ export const createStreamReader = (query: Query, now: () => number): EventStore[
     };
     return readInPages(pageOf, read, PAGE, now);
   };
-};
+}
 
 /** Returns the last position of the log; null if it is empty. */
-export const readHead = async (query: Query): Promise<Position | null> => {
+export async function readHead(query: Query): Promise<Position | null> {
   const [row] = await query('head', 'select max(position) as head from eventlog.event', []);
   return row?.head ? (BigInt(row.head) as Position) : null;
-};
+}

@@ -20,7 +20,7 @@ export interface PostgresEventStoreOptions extends StoreOptions {
 const SILENT = { warn: () => undefined };
 
 /** Creates the embedded event store in the schema `eventlog` of a migrated PostgreSQL database. */
-export const createPostgresEventStore = (options: PostgresEventStoreOptions): EventStore => {
+export function createPostgresEventStore(options: PostgresEventStoreOptions): EventStore {
   const { url, now, deadlineMs = 4_000, hasOtherListeners = () => true, onStall = () => undefined } = options;
   const pool = openPool(url, SILENT, {
     max: 8,
@@ -67,4 +67,4 @@ export const createPostgresEventStore = (options: PostgresEventStoreOptions): Ev
       return closing;
     },
   };
-};
+}

@@ -130,14 +130,14 @@ const SECTIONS: readonly (readonly [title: string, codes: readonly CatalogEntry<
   ['Custom domains', doorplateErrorCodes],
 ];
 
-const entryOf = ({ status, code, description }: CatalogEntry<ErrorCode>): string => {
+function entryOf({ status, code, description }: CatalogEntry<ErrorCode>): string {
   const { more, action = actionOf(status) } = errorAdvice[code] ?? {};
   return `<article id="${code}">
 <h3><a href="#${code}">${code}</a> <small>${status}</small></h3>
 <p>${description}${more === undefined ? '' : ` ${more}`}</p>
 <p><strong>What to do:</strong> ${action}</p>
 </article>`;
-};
+}
 
 const sections = SECTIONS.map(
   ([title, codes]) => `<section>\n<h2>${title}</h2>\n${codes.map(entryOf).join('\n')}\n</section>`,

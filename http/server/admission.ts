@@ -54,14 +54,14 @@ const begin: Hook = (route, deps) => (request, reply, done) => {
   serveInSpan(route.path, raw, reply.raw, request.id, () => checkTarget(route, request, reply, done));
 };
 
-const checkTarget = (route: Route, request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+function checkTarget(route: Route, request: FastifyRequest, reply: FastifyReply, done: () => void): void {
   const { raw } = request;
   if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
     // RFC 9112 section 3.2. The catalog has no code of its own for it; see raw-refusals.ts.
     refuse(request, reply, 'invalid_body', { message: 'The Host header is missing.' });
   } else if (exceedsTarget(route.targetLimit, raw.url)) refuse(request, reply, 'uri_too_long');
   else done();
-};
+}
 
 const authenticate: Hook = (route, deps) => {
   const ready = inTimeOf<ApiKey | null>(route, deps);
@@ -87,7 +87,7 @@ const spendRates: Hook = (route, deps) => {
   };
 };
 
-const admitPublicly = (route: PublicRoute, deps: Deps): onRequestHookHandler => {
+function admitPublicly(route: PublicRoute, deps: Deps): onRequestHookHandler {
   const ready = inTimeOf<Reply | null>(route, deps);
   return (request, reply, done) => {
     request.isCounted = true;
@@ -96,7 +96,7 @@ const admitPublicly = (route: PublicRoute, deps: Deps): onRequestHookHandler => 
       else reply.send(refused);
     });
   };
-};
+}
 
 const checkBodyHeaders =
   (route: Route): onRequestHookHandler =>

@@ -40,10 +40,10 @@ export const admitChange = async (
  * Creates the rates of a partner's calls: the key's or user's own, then the partner's budget, then the service's, so that a greedy
  * key takes nothing from other partners. Synchronous where possible, because a promise per request is measurable.
  */
-export const createCallRates = (
+export function createCallRates(
   { admit, quota }: RateLimiter,
   { API_REQUESTS_PER_SECOND, WEBHOOK_MANAGEMENT_PER_MINUTE }: Ceilings,
-): Pick<AdmissionDeps, 'admit' | 'quotaOf'> => {
+): Pick<AdmissionDeps, 'admit' | 'quotaOf'> {
   const budgets: Record<NonNullable<Route['budget']>, Budget> = {
     webhooks: {
       ceiling: WEBHOOK_MANAGEMENT_PER_MINUTE,
@@ -72,7 +72,7 @@ export const createCallRates = (
       };
     },
   };
-};
+}
 
 /** Enough for a person at a browser; a page makes a few calls. */
 const USER_CALLS_PER_SECOND = 50;
@@ -82,24 +82,24 @@ const perSecond = (caller: Caller): number =>
 
 /** Kept per caller object: hashing a new string costs a tenth of a microsecond for each use. */
 const texts = new WeakMap<Caller, { readonly name: string; readonly policy: string }>();
-const textsOf = (caller: Caller) => {
+function textsOf(caller: Caller) {
   const known = texts.get(caller);
   if (known !== undefined) return known;
   const name = caller.kind === 'key' ? `key ${caller.key_id}` : `user ${caller.user_id}`;
   const made = { name, policy: `"key";q=${perSecond(caller)};w=1` };
   texts.set(caller, made);
   return made;
-};
+}
 
 const shown = ({ left, resetMs }: Quota): string => `;r=${left};t=${Math.ceil(resetMs / 1_000)}`;
 
 const admitted = (): null => null;
 
-const spend = (
+function spend(
   code: ErrorCode,
   verdict: Verdict | Promise<Verdict>,
   next: () => Inadmissible | null | Promise<Inadmissible | null>,
-): Inadmissible | null | Promise<Inadmissible | null> => {
+): Inadmissible | null | Promise<Inadmissible | null> {
   if (verdict instanceof Promise) return verdict.then((later) => spend(code, later, next));
   return verdict === null ? next() : { code, retryAfter: retrySeconds(verdict) };
-};
+}

@@ -15,10 +15,10 @@ export const isHost = (host: string): boolean => HOST.test(host);
  * do with its port.
  * @param otherHosts the service's other names in lower case, which are its own at any port
  */
-export const createOwnHost = (
+export function createOwnHost(
   publicUrl: string,
   otherHosts: readonly string[] = [],
-): ((host: string) => boolean) => {
+): (host: string) => boolean {
   const own = new URL(publicUrl);
   const names = LOOPBACK.includes(own.hostname) ? LOOPBACK : [own.hostname];
   const port = own.port === '' ? '' : `:${own.port}`;
@@ -29,7 +29,7 @@ export const createOwnHost = (
     hosts.has(host) ||
     hosts.has(host.toLowerCase().replace(DOT_BEFORE_PORT, '')) ||
     (others.size > 0 && others.has(nameIn(host)));
-};
+}
 
 /** Returns whether a Host header names this machine itself. */
 export const isLoopbackHost = (host: string): boolean => LOOPBACK.includes(nameIn(host));
@@ -46,10 +46,10 @@ export interface ServedHosts {
 }
 
 /** `trackerOf`: whose active domain a host name is. A claim of one of the service's own names has no effect. */
-export const createServedHosts = (
+export function createServedHosts(
   isOwn: (host: string) => boolean,
   trackerOf: (hostname: string) => string | null | Promise<string | null>,
-): ServedHosts => {
+): ServedHosts {
   const ownerOf = (host: string) => trackerOf(nameIn(host));
   const judged = (host: string, isSo: (trackerId: string | null) => boolean) => {
     const owner = ownerOf(host);
@@ -60,4 +60,4 @@ export const createServedHosts = (
     collectsOn: (host, trackerId) => isOwn(host) || judged(host, (owner) => owner === trackerId),
     isCustomDomain: (host) => !isOwn(host) && judged(host, (owner) => owner !== null),
   };
-};
+}

@@ -14,9 +14,9 @@ const UNKNOWN_ADDRESS = '::';
  * walk at the one after it.
  * @param trustedProxies CIDR blocks
  */
-export const createVisitorAddress = (
+export function createVisitorAddress(
   trustedProxies: readonly string[],
-): ((request: Pick<ApiRequest, 'peer' | 'header'>) => string) => {
+): (request: Pick<ApiRequest, 'peer' | 'header'>) => string {
   const isTrusted = membershipIn(trustedProxies);
 
   const clientOf = (request: Pick<ApiRequest, 'peer' | 'header'>): string => {
@@ -41,36 +41,36 @@ export const createVisitorAddress = (
     known.set(request, client);
     return client;
   };
-};
+}
 
 /** Returns a function that tells whether a peer is a trusted proxy. */
-export const createIsTrusted = (trustedProxies: readonly string[]): ((address: string) => boolean) => {
+export function createIsTrusted(trustedProxies: readonly string[]): (address: string) => boolean {
   const isTrusted = membershipIn(trustedProxies);
   return (address) => {
     const peer = parsePeer(address);
     return peer !== null && isTrusted(peer);
   };
-};
+}
 
 /** An interface's name, where the peer is on the same link, is no part of the address. */
 const parsePeer = (address: string): Address => parseAddress(address.split('%', 1)[0] ?? '');
 
-const membershipIn = (cidrs: readonly string[]): ((address: ipaddr.IPv4 | ipaddr.IPv6) => boolean) => {
+function membershipIn(cidrs: readonly string[]): (address: ipaddr.IPv4 | ipaddr.IPv6) => boolean {
   const blocks = cidrs.map((block) => ipaddr.parseCIDR(block));
   return (address) =>
     blocks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
-};
+}
 
 /** Some proxies add a port, and then IPv6 stands in brackets: `1.2.3.4:5678`, `[2001:db8::1]:5678`. */
-const parseEntry = (entry: string): Address => {
+function parseEntry(entry: string): Address {
   const bare = /^\[(.+)\](?::\d{1,5})?$/.exec(entry)?.[1] ?? /^([^:]+):\d{1,5}$/.exec(entry)?.[1] ?? entry;
   return parseAddress(bare);
-};
+}
 
 /** Returns the network that counts as one visitor: an IPv4 address, or an IPv6 /64, because a host has 2^64 addresses. */
-export const networkOf = (address: string): string => {
+export function networkOf(address: string): string {
   const parsed = ipaddr.parse(address);
   if (parsed.kind() === 'ipv4') return address;
   const parts = (parsed as ipaddr.IPv6).parts.slice(0, 4).map((part) => part.toString(16));
   return `${parts.join(':')}::/64`;
-};
+}

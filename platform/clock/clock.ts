@@ -35,15 +35,15 @@ interface Found {
 }
 
 /** Reports timestamps that lie ahead of the clock and are treated as now (`isAhead`). */
-export const reportFutureTime = (mark: FutureTimeMark, count = 1): void => {
+export function reportFutureTime(mark: FutureTimeMark, count = 1): void {
   if (count > 0) found.publish({ mark, count } satisfies Found);
-};
+}
 
 /** Counts reports of this process and logs each kind at most once a minute. @returns the function that stops it */
-export const reportFutureTimes = (
+export function reportFutureTimes(
   log: Pick<Logger, 'warn'>,
   count: (mark: FutureTimeMark, by: number) => void,
-): (() => void) => {
+): () => void {
   const loggedAt = new Map<FutureTimeMark, number>();
   const listener = (message: unknown): void => {
     const { mark, count: by } = message as Found;
@@ -58,4 +58,4 @@ export const reportFutureTimes = (
   };
   found.subscribe(listener);
   return () => found.unsubscribe(listener);
-};
+}

@@ -11,15 +11,15 @@ const PAST_MS = 20;
  * Runs jobs on their schedules until the signal aborts, without waiting for running ones; runs of one job never overlap. Waits
  * use the monotonic clock: setting the clock back delays no run, and setting it ahead makes up for none.
  */
-export const periodically = async (signal: AbortSignal, log: Logger, jobs: readonly Job[]): Promise<void> => {
+export async function periodically(signal: AbortSignal, log: Logger, jobs: readonly Job[]): Promise<void> {
   for (const job of jobs) void repeat(signal, log, job);
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     signal.addEventListener('abort', () => resolve());
   });
-};
+}
 
-const repeat = async (signal: AbortSignal, log: Logger, [schedule, run]: Job): Promise<void> => {
+async function repeat(signal: AbortSignal, log: Logger, [schedule, run]: Job): Promise<void> {
   // Never started: only its schedule is used.
   const task = cron.createTask(schedule, () => undefined, { timezone: 'UTC' });
   try {
@@ -33,22 +33,22 @@ const repeat = async (signal: AbortSignal, log: Logger, [schedule, run]: Job): P
   } finally {
     await task.destroy();
   }
-};
+}
 
-const msToNext = (task: ScheduledTask): number => {
+function msToNext(task: ScheduledTask): number {
   const [next] = task.getNextRuns(1);
   return Math.max(0, (next?.getTime() ?? 0) - Date.now());
-};
+}
 
 const RESTART_MS = 500;
 
 /** Runs a part of the service until the signal aborts, and again after a failure, which it logs. */
-export const restarting = async (
+export async function restarting(
   what: string,
   log: Logger,
   signal: AbortSignal,
   run: () => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   while (!signal.aborted) {
     try {
       await run();
@@ -58,4 +58,4 @@ export const restarting = async (
     }
     await pause(RESTART_MS, signal);
   }
-};
+}

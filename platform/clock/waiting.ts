@@ -45,10 +45,10 @@ export interface BackoffLimits {
  * @param failures in a row, from 1
  * @returns milliseconds, at least half of `firstMs`
  */
-export const backoffMs = (failures: number, { firstMs, mostMs }: BackoffLimits): number => {
+export function backoffMs(failures: number, { firstMs, mostMs }: BackoffLimits): number {
   const full = Math.min(mostMs, firstMs * 2 ** Math.min(failures - 1, 30));
   return Math.ceil(full / 2) + randomInt(0, Math.floor(full / 2) + 1);
-};
+}
 
 /** A pause is this many times as long as the work before it. */
 const REST = 3;
@@ -76,7 +76,7 @@ export interface Wakeup {
   wake(): void;
 }
 
-export const createWakeup = (): Wakeup => {
+export function createWakeup(): Wakeup {
   let isSet = false;
   let end: (() => void) | null = null;
   return {
@@ -99,4 +99,4 @@ export const createWakeup = (): Wakeup => {
         }
       }),
   };
-};
+}

@@ -35,11 +35,11 @@ const masterKey = z
   .refine((text) => Buffer.from(text, 'base64').length === 32, 'is not 32 bytes in base64')
   .optional();
 /** `address` or `address:port`, IPv6 in brackets with a port. */
-const isDnsServer = (text: string): boolean => {
+function isDnsServer(text: string): boolean {
   const [, address = text, port = '53'] =
     /^(\d+(?:\.\d+){3})(?::(\d+))?$/.exec(text) ?? /^\[(.+)\](?::(\d+))?$/.exec(text) ?? [];
   return isIP(address) !== 0 && isPort(port);
-};
+}
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
 const httpUrl = z.url({ protocol: /^https?$/, error: 'is not an http or https URL' });
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
@@ -157,7 +157,7 @@ export class ConfigError extends Error {
 }
 
 /** Reads and validates the whole configuration. An empty variable counts as unset. @throws ConfigError */
-export const loadConfig = (env: NodeJS.ProcessEnv): Config => {
+export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const parsed = environment.safeParse(given);
   const names = environment.shape.ENRICHMENT_PROVIDERS.safeParse(given.ENRICHMENT_PROVIDERS);
@@ -169,18 +169,18 @@ export const loadConfig = (env: NodeJS.ProcessEnv): Config => {
     throw new ConfigError(inOrder([...lines, ...problems]));
   const isGiven = (name: string): boolean => given[name] !== undefined;
   return { ...parsed.data, providers, unsafe: FOR_TESTS.filter(isGiven), gone: GONE.filter(isGiven) };
-};
+}
 
 const VARIABLES = Object.keys(environment.shape);
 
 /** Sorts lines by the variables that they begin with; a provider's own come after the list of providers. */
-const inOrder = (lines: readonly string[]): string[] => {
+function inOrder(lines: readonly string[]): string[] {
   const position = (line: string): number => {
     const index = VARIABLES.indexOf(line.split(' ', 1)[0] ?? '');
     return index === -1 ? VARIABLES.indexOf('ENRICHMENT_DIRECTORY') : index;
   };
   return [...lines].sort((a, b) => position(a) - position(b));
-};
+}
 
 const problemsAcross = ({ MASTER_KEY, MASTER_KEY_PREVIOUS }: z.output<typeof environment>): string[] =>
   MASTER_KEY_PREVIOUS && !MASTER_KEY ? ['MASTER_KEY_PREVIOUS is set, but MASTER_KEY is not'] : [];

@@ -22,25 +22,25 @@ const OTHERS_READ_OR_WRITE = 0o077;
  * @returns its real path
  * @throws DataFolderError naming the folder or file that others may write, or the secret that they may read
  */
-export const openDataFolder = (dataDir: string): string => {
+export function openDataFolder(dataDir: string): string {
   // When started as root, PostgreSQL's own user must be able to enter it.
   const folder = openFolder(dataDir, process.getuid?.() === 0 ? 0o755 : 0o700);
   refuseOtherWriters(folder, { plain: ['postgres.location'], secret: ['master.key', 'demo.env'] });
   return folder;
-};
+}
 
 /** Does the same for another folder. `mode`: permissions of a new folder, regardless of the umask. */
-export const openFolder = (folder: string, mode: number): string => {
+export function openFolder(folder: string, mode: number): string {
   const real = makeFolder(folder, mode);
   const status = statSync(real);
   // Root may run the service in another user's folder, and that user then controls it.
   if (process.getuid?.() !== 0) refuseOwner(real, status, []);
   refuseMode(real, status, OTHERS_WRITE);
   return real;
-};
+}
 
 /** Checks that only a folder's owner and root can change its contents. @throws DataFolderError */
-export const refuseOtherWriters = (folder: string, { plain, secret = [], owner }: Contents): void => {
+export function refuseOtherWriters(folder: string, { plain, secret = [], owner }: Contents): void {
   const { uid } = statSync(folder);
   const check = (name: string, forbidden: number): void => {
     const path = join(folder, name);
@@ -51,9 +51,9 @@ export const refuseOtherWriters = (folder: string, { plain, secret = [], owner }
   };
   for (const name of plain) check(name, OTHERS_WRITE);
   for (const name of secret) check(name, OTHERS_READ_OR_WRITE);
-};
+}
 
-const makeFolder = (folder: string, mode: number): string => {
+function makeFolder(folder: string, mode: number): string {
   try {
     // Under a restrictive umask, mkdir alone would lock PostgreSQL's user out.
     if (mkdirSync(folder, { recursive: true, mode }) !== undefined) chmodSync(folder, mode);
@@ -67,16 +67,16 @@ const makeFolder = (folder: string, mode: number): string => {
         : message;
     throw new DataFolderError(`the data folder ${folder} cannot be used: ${problem}`);
   }
-};
+}
 
-const refuseOwner = (path: string, { uid }: Stats, owners: readonly (number | undefined)[]): void => {
+function refuseOwner(path: string, { uid }: Stats, owners: readonly (number | undefined)[]): void {
   if ([0, process.getuid?.(), ...owners].includes(uid)) return;
   throw new DataFolderError(
     `${path} belongs to user ${uid}, who can change it. Check what it holds, then give it to the service's user`,
   );
-};
+}
 
-const refuseMode = (path: string, { mode }: Stats, forbidden: number): void => {
+function refuseMode(path: string, { mode }: Stats, forbidden: number): void {
   if ((mode & forbidden) === 0) return;
   const [others, fix] =
     forbidden === OTHERS_WRITE ? ['write it', 'go-w'] : ['read or write this secret', 'go='];
@@ -84,4 +84,4 @@ const refuseMode = (path: string, { mode }: Stats, forbidden: number): void => {
     `others than its owner may ${others}: ${path} (mode ${(mode & 0o7777).toString(8)}). ` +
       `Check what it holds, then: chmod ${fix} ${path}`,
   );
-};
+}

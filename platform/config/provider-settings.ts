@@ -3,14 +3,14 @@ import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 
-const canRead = (file: string): boolean => {
+function canRead(file: string): boolean {
   try {
     accessSync(file, constants.R_OK);
     return true;
   } catch {
     return false;
   }
-};
+}
 
 /** The name of a file that can be read. */
 export const readableFile = z.string().refine(canRead, {
@@ -57,11 +57,11 @@ const variablesOf = (name: string): Variables =>
   >;
 
 /** @returns what is given, or lines that each name a variable */
-const readGiven = (variables: Variables, env: Env): Given | string[] => {
+function readGiven(variables: Variables, env: Env): Given | string[] {
   const given = Object.fromEntries(SETTINGS.map((setting) => [setting, env[variables[setting]]]));
   const { data, error } = schema.safeParse(given);
   return data ?? error.issues.map(({ path, message }) => `${variables[path[0] as Setting]} ${message}`);
-};
+}
 
 /** Limits of a provider behind HTTP, over all processes. null: none. */
 export interface ProviderLimits {
@@ -123,11 +123,11 @@ export const isProviderName = (name: string): boolean => /^[a-z][a-z0-9-]{0,39}$
  * @param known names of the service's own variables, which no provider's setting may have
  * @returns the settings, or lines that each name a variable
  */
-export const readProviderSettings = (
+export function readProviderSettings(
   names: readonly string[],
   env: Env,
   known: readonly string[],
-): { readonly settings: ProviderSettings[]; readonly problems: string[] } => {
+): { readonly settings: ProviderSettings[]; readonly problems: string[] } {
   const settings: ProviderSettings[] = [];
   const problems = names
     .filter((name, index) => names.indexOf(name) !== index)
@@ -141,9 +141,9 @@ export const readProviderSettings = (
   const http = names.includes('http') ? [] : readGiven(variablesOf('http'), env);
   if (Array.isArray(http)) problems.push(...http);
   return { settings, problems };
-};
+}
 
-const readOne = (name: string, env: Env, known: readonly string[]): ProviderSettings | string[] => {
+function readOne(name: string, env: Env, known: readonly string[]): ProviderSettings | string[] {
   if (name === 'directory') return { name, kind: 'directory', file: env.ENRICHMENT_DIRECTORY ?? null };
   const variables = variablesOf(name);
   const clash = Object.values(variables).find((one) => known.includes(one));
@@ -156,28 +156,28 @@ const readOne = (name: string, env: Env, known: readonly string[]): ProviderSett
   return given.FILE === undefined
     ? apiSettings(name, given, variables)
     : fileSettings(name, given.FILE, given, variables);
-};
+}
 
-const httpSettings = (given: Given, variables: Variables): ProviderSettings | string[] => {
+function httpSettings(given: Given, variables: Variables): ProviderSettings | string[] {
   const { URL: url, MAP: mapping = null } = given;
   if (url === undefined) return [`${variables.URL} is not set, but ENRICHMENT_PROVIDERS names http`];
   return { name: 'http', kind: 'http', url, mapping, ...requestSettings(given, variables) };
-};
+}
 
-const fileSettings = (
+function fileSettings(
   name: string,
   file: string,
   given: Given,
   variables: Variables,
-): ProviderSettings | string[] => {
+): ProviderSettings | string[] {
   const ofApis = (['URL', 'TOKEN', 'REQUESTS_PER_SECOND', 'REQUESTS_PER_DAY'] as const).find(
     (setting) => given[setting] != null,
   );
   if (ofApis !== undefined) return [`${variables[ofApis]} is for an API, but ${variables.FILE} is set`];
   return { name, kind: 'file', file, mapping: given.MAP ?? null, variables };
-};
+}
 
-const apiSettings = (name: string, given: Given, variables: Variables): ProviderSettings | string[] => {
+function apiSettings(name: string, given: Given, variables: Variables): ProviderSettings | string[] {
   const packaged = join(PRESETS_FOLDER, `${name}.json`);
   if (given.MAP === undefined && !existsSync(packaged)) {
     return [
@@ -187,7 +187,7 @@ const apiSettings = (name: string, given: Given, variables: Variables): Provider
   }
   const request = requestSettings(given, variables);
   return { name, kind: 'api', preset: given.MAP ?? packaged, url: given.URL, ...request };
-};
+}
 
 const requestSettings = (given: Given, variables: Variables): RequestSettings => ({
   token: given.TOKEN,

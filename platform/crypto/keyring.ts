@@ -24,7 +24,7 @@ const about = (name: string): string => `work.keyring ${name}`;
  * Opens a row. Earlier versions sealed without the name.
  * @throws if the master key is unknown, or the row was moved or changed
  */
-const openRow = (master: MasterKey, row: Row): { readonly key: Buffer; readonly isBound: boolean } => {
+function openRow(master: MasterKey, row: Row): { readonly key: Buffer; readonly isBound: boolean } {
   try {
     return { key: master.open(row, about(row.name)), isBound: true };
   } catch (error) {
@@ -35,46 +35,46 @@ const openRow = (master: MasterKey, row: Row): { readonly key: Buffer; readonly 
       throw new Error(`${reason}: the key ${row.name} of work.keyring does not open`);
     }
   }
-};
+}
 
 /**
  * Returns a key of the service by name. It is created once for all processes and stored under the master key.
  * @param made bytes of the key if it must be created
  * @throws what `openRow` throws
  */
-export const serviceKey = async (
+export async function serviceKey(
   pool: pg.Pool,
   master: MasterKey,
   name: string,
   made: Buffer = randomBytes(32),
-): Promise<Buffer> => {
+): Promise<Buffer> {
   await makeDurably(pool, master, name, made);
   const key = (await readServiceKeys(pool, master, [name])).get(name);
   if (key === undefined) throw new Error(`the key ${name} was destroyed while it was made`);
   return key;
-};
+}
 
 /** Reads those of the named keys that exist. @throws what `openRow` throws */
-const readServiceKeys = async (
+async function readServiceKeys(
   pool: pg.Pool,
   master: MasterKey,
   names: readonly string[],
-): Promise<ReadonlyMap<string, Buffer>> => {
+): Promise<ReadonlyMap<string, Buffer>> {
   const { rows } = await pool.query<Row>(
     'select name, master_key_id, sealed from work.keyring where name = any ($1)',
     [names],
   );
   return new Map(rows.map((row) => [row.name, openRow(master, row).key]));
-};
+}
 
-const makeDurably = async (pool: pg.Pool, master: MasterKey, name: string, made: Buffer): Promise<void> => {
+async function makeDurably(pool: pg.Pool, master: MasterKey, name: string, made: Buffer): Promise<void> {
   const { master_key_id, sealed } = master.seal(made, about(name));
   await queryWithSynchronousCommit(
     pool,
     'insert into work.keyring (name, master_key_id, sealed) values ($1, $2, $3) on conflict (name) do nothing',
     [name, master_key_id, sealed],
   );
-};
+}
 
 /**
  * Seals all keys of the service under the current master key and binds them to their names; skips those already done.
@@ -89,11 +89,11 @@ export const bindKeys = (pool: pg.Pool, master: MasterKey): Promise<number> =>
   reseal(pool, master, (id, current) => id === current);
 
 /** @param isWanted selects rows by the id of their master key and of the current one */
-const reseal = async (
+async function reseal(
   pool: pg.Pool,
   master: MasterKey,
   isWanted: (id: string, current: string) => boolean,
-): Promise<number> => {
+): Promise<number> {
   const current = master.currentId();
   const { rows } = await pool.query<Row>(
     'select name, master_key_id, sealed from work.keyring order by name',
@@ -111,13 +111,13 @@ const reseal = async (
     resealed += 1;
   }
   return resealed;
-};
+}
 
 /** Creates a keyed digest for stream names, which cannot be reversed by guessing (architecture, rule 13). */
-export const keyedDigest = (key: Buffer): ((text: string) => string) => {
+export function keyedDigest(key: Buffer): (text: string) => string {
   const secret = createSecretKey(key);
   return (text) => createHmac('sha256', secret).update(text).digest('base64url').slice(0, 32);
-};
+}
 
 /** Seals data of one UTC day, which becomes unreadable when the day's key is destroyed. */
 export interface DayKey extends Sealer {
@@ -125,13 +125,13 @@ export interface DayKey extends Sealer {
 }
 
 /** Opens sealed text; null if it was sealed under an earlier, destroyed key of the day. */
-export const tryToOpen = (key: Sealer, sealed: Buffer, about: string): Buffer | null => {
+export function tryToOpen(key: Sealer, sealed: Buffer, about: string): Buffer | null {
   try {
     return key.open(sealed, about);
   } catch {
     return null;
   }
-};
+}
 
 export interface DayKeys {
   /**
@@ -254,7 +254,7 @@ export interface Signer {
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /** Creates a signer from the 32 bytes of an Ed25519 private key. */
-export const signerFrom = (key: Buffer): Signer => {
+export function signerFrom(key: Buffer): Signer {
   const der = Buffer.concat([PKCS8_PREFIX, key]);
   const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
   const publicKey = createPublicKey(privateKey);
@@ -263,4 +263,4 @@ export const signerFrom = (key: Buffer): Signer => {
     sign: (text) => sign(null, Buffer.from(text), privateKey).toString('base64'),
     verify: (text, signature) => verify(null, Buffer.from(text), publicKey, Buffer.from(signature, 'base64')),
   };
-};
+}

@@ -26,7 +26,7 @@ export interface Sealer {
 }
 
 /** Creates a sealer with AES-256-GCM under 32 bytes. Format: nonce, tag, ciphertext. */
-export const sealerFrom = (key: Buffer): Sealer => {
+export function sealerFrom(key: Buffer): Sealer {
   // A key object is ten times faster than raw bytes.
   const secret = createSecretKey(key);
   return {
@@ -44,7 +44,7 @@ export const sealerFrom = (key: Buffer): Sealer => {
       return Buffer.concat([decipher.update(sealed.subarray(NONCE + TAG)), decipher.final()]);
     },
   };
-};
+}
 
 /**
  * Lines of the data folder's master key: the key in base64, and during a change the previous key. Every change is one
@@ -57,7 +57,7 @@ const KEY_BYTES = 32;
 export const keyFileIn = (dataDir: string): string => join(dataDir, 'master.key');
 
 /** Creates the file with a new key if missing. @returns its name */
-export const ensureKeyFile = (dataDir: string): string => {
+export function ensureKeyFile(dataDir: string): string {
   const file = keyFileIn(dataDir);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const made = writeBeside(file, [randomBytes(KEY_BYTES)]);
@@ -71,10 +71,10 @@ export const ensureKeyFile = (dataDir: string): string => {
   }
   flushFolder(file);
   return file;
-};
+}
 
 /** Reads the key file. @throws if it is missing or invalid */
-const readKeyFile = (file: string): KeyLines => {
+function readKeyFile(file: string): KeyLines {
   const [current, ...previous] = readFileSync(file, 'utf8')
     .trimEnd()
     .split('\n')
@@ -83,42 +83,42 @@ const readKeyFile = (file: string): KeyLines => {
     return [current, ...previous];
   }
   throw new Error(`${file} does not hold keys of 32 bytes in base64`);
-};
+}
 
 /** Adds a new current key, unless an earlier change is unfinished. */
-export const beginKeyChange = (file: string): void => {
+export function beginKeyChange(file: string): void {
   const [current, ...previous] = readKeyFile(file);
   if (previous.length === 0) replace(file, [randomBytes(KEY_BYTES), current]);
-};
+}
 
 /** Removes the previous key, which must not seal anything any more. */
-export const endKeyChange = (file: string): void => {
+export function endKeyChange(file: string): void {
   const [current, ...previous] = readKeyFile(file);
   if (previous.length > 0) replace(file, [current]);
-};
+}
 
-const replace = (file: string, lines: KeyLines): void => {
+function replace(file: string, lines: KeyLines): void {
   const made = writeBeside(file, lines);
   // The operator may be root while the service runs as another user.
   const { uid, gid } = statSync(file);
   if (statSync(made).uid !== uid) chownSync(made, uid, gid);
   renameSync(made, file);
   flushFolder(file);
-};
+}
 
-const writeBeside = (file: string, lines: KeyLines): string => {
+function writeBeside(file: string, lines: KeyLines): string {
   const made = `${file}.${process.pid}-${randomBytes(4).toString('hex')}`;
   const text = lines.map((line) => `${line.toString('base64')}\n`).join('');
   writeFileSync(made, text, { mode: 0o600, flag: 'wx', flush: true });
   return made;
-};
+}
 
 /** Flushes the folder, so that a new name survives a machine crash. */
-const flushFolder = (file: string): void => {
+function flushFolder(file: string): void {
   const folder = openSync(dirname(file), 'r');
   fsyncSync(folder);
   closeSync(folder);
-};
+}
 
 /** Sealed data, and the id of its key, which does not reveal the key. */
 export interface Sealed {
@@ -148,7 +148,7 @@ const identified = (key: Buffer): IdentifiedKey => ({
 });
 
 /** Creates a master key. `keys` reads the current keys; `known` returns those of the last read. */
-const masterKeyBy = (keys: () => Keys, known: () => Keys): MasterKey => {
+function masterKeyBy(keys: () => Keys, known: () => Keys): MasterKey {
   const byId = (id: string) => (key: IdentifiedKey) => key.id === id;
   return {
     seal: (plain, about) => {
@@ -162,25 +162,25 @@ const masterKeyBy = (keys: () => Keys, known: () => Keys): MasterKey => {
     },
     currentId: () => keys()[0].id,
   };
-};
+}
 
 /** Creates a master key from bytes. `previous`: keys that only open. */
-export const masterKeyFrom = (key: Buffer, ...previous: readonly Buffer[]): MasterKey => {
+export function masterKeyFrom(key: Buffer, ...previous: readonly Buffer[]): MasterKey {
   const keys: Keys = [identified(key), ...previous.map(identified)];
   return masterKeyBy(
     () => keys,
     () => keys,
   );
-};
+}
 
 /**
  * Loads the configured keys, or those of the data folder, created on the first start. The folder is read at every seal,
  * which is rare, so that running processes follow a change of the key.
  */
-export const loadMasterKey = (
+export function loadMasterKey(
   { MASTER_KEY: key, MASTER_KEY_PREVIOUS: previous }: Pick<Config, 'MASTER_KEY' | 'MASTER_KEY_PREVIOUS'>,
   dataDir: string,
-): MasterKey => {
+): MasterKey {
   if (key) return masterKeyFrom(fromBase64(key), ...(previous ? [fromBase64(previous)] : []));
   const file = ensureKeyFile(dataDir);
   let known: Keys;
@@ -191,7 +191,7 @@ export const loadMasterKey = (
   };
   known = read();
   return masterKeyBy(read, () => known);
-};
+}
 
 const fromBase64 = (text: string): Buffer => Buffer.from(text, 'base64');
 
@@ -202,10 +202,10 @@ export interface SealedText {
   readonly sealed: string;
 }
 
-export const sealText = (master: MasterKey, plain: Buffer, about: string): SealedText => {
+export function sealText(master: MasterKey, plain: Buffer, about: string): SealedText {
   const { master_key_id, sealed } = master.seal(plain, about);
   return { master_key_id, sealed: sealed.toString('base64') };
-};
+}
 
 /** Opens a sealed text. @throws what `open` throws */
 export const openText = (master: MasterKey, { master_key_id, sealed }: SealedText, about: string): Buffer =>

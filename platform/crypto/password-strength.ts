@@ -6,12 +6,12 @@ const PRODUCT = 'doorplate';
 
 let common: ReadonlySet<string> | null = null;
 /** Unpacked when the first password is changed: the dictionaries take several megabytes. */
-const isCommon = (text: string): boolean => {
+function isCommon(text: string): boolean {
   const require = createRequire(import.meta.url);
   const { dictionary } = require('@zxcvbn-ts/language-common') as typeof import('@zxcvbn-ts/language-common');
   common ??= new Set(dictionary['passwords-common']?.map(String));
   return common.has(text);
-};
+}
 
 const MIN_DISTINCT_CHARACTERS = 5;
 
@@ -20,10 +20,10 @@ export type PasswordWeakness = 'common' | 'repeated' | 'name';
 const isLetter = (character: string): boolean => /\p{L}/u.test(character);
 
 /** Strips digits and signs around the letters: `password1234!` becomes `password`. */
-const core = (text: string): string => {
+function core(text: string): string {
   const characters = [...text];
   return characters.slice(characters.findIndex(isLetter), characters.findLastIndex(isLetter) + 1).join('');
-};
+}
 
 /** Returns the shortest text whose repetition is the whole, or the whole. */
 const repeatedUnit = (text: string): string => text.slice(0, `${text}${text}`.indexOf(text, 1));
@@ -46,7 +46,7 @@ const isMadeOf = (text: string, name: string): boolean =>
  * few characters, or made of the product's or the user's name.
  * @returns null if none applies
  */
-export const weaknessOf = (password: string, userName: string): PasswordWeakness | null => {
+export function weaknessOf(password: string, userName: string): PasswordWeakness | null {
   const text = composed(password).toLowerCase();
   const units = [text, core(text), plain(text)].map(repeatedUnit);
   const names = [PRODUCT, ...namesOf(composed(userName).toLowerCase())];
@@ -54,4 +54,4 @@ export const weaknessOf = (password: string, userName: string): PasswordWeakness
   if (new Set(text).size < MIN_DISTINCT_CHARACTERS || units.some((unit) => [...unit].length === 1))
     return 'repeated';
   return [text, core(text), ...units, ...units.map(core)].some(isCommon) ? 'common' : null;
-};
+}

@@ -22,25 +22,25 @@ const derived = (password: string, parameters: Omit<Argon2Parameters, 'message'>
 
 const unpadded = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '');
 
-const hashOf = async (password: string): Promise<string> => {
+async function hashOf(password: string): Promise<string> {
   const nonce = randomBytes(SALT_BYTES);
   const key = await derived(password, { ...COST, nonce, tagLength: KEY_BYTES });
   const { memory, passes, parallelism } = COST;
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(nonce)}$${unpadded(key)}`;
-};
+}
 
 /** Hashes a password with argon2id (RFC 9106) to a PHC string. @throws WorkRefused under too much concurrent work */
 export const hashPassword = (password: string): Promise<string> => hashing.enter(() => hashOf(password));
 
 /** Hash of a random password. */
 let dummyHash: Promise<string> | null = null;
-const dummy = (): Promise<string> => {
+function dummy(): Promise<string> {
   dummyHash ??= hashOf(randomBytes(32).toString('hex')).catch((error: unknown) => {
     dummyHash = null;
     throw error;
   });
   return dummyHash;
-};
+}
 
 /**
  * Checks a password against a hash. With `hash` null it takes equally long and returns false.
@@ -49,7 +49,7 @@ const dummy = (): Promise<string> => {
 export const isPassword = (password: string, hash: string | null): Promise<boolean> =>
   hashing.enter(() => matches(password, hash));
 
-const matches = async (password: string, hash: string | null): Promise<boolean> => {
+async function matches(password: string, hash: string | null): Promise<boolean> {
   // For the first of all attempts too, whose time would show whether there is such a user.
   await dummy();
   const [, memory, passes, parallelism, salt, key] = PHC.exec(hash ?? (await dummy())) ?? [];
@@ -63,13 +63,13 @@ const matches = async (password: string, hash: string | null): Promise<boolean> 
     tagLength: wanted.length,
   });
   return timingSafeEqual(given, wanted) && hash !== null;
-};
+}
 
 /** Without characters that are easily confused when read out. */
 const LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';
 
 /** Generates a first password that is easy to type: four groups of five characters, 99 bits. */
-export const newPassword = (): string => {
+export function newPassword(): string {
   const group = () => Array.from({ length: 5 }, () => LETTERS[randomInt(LETTERS.length)]).join('');
   return [group(), group(), group(), group()].join('-');
-};
+}

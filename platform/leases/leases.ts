@@ -123,26 +123,21 @@ export class LeaseGroup {
 }
 
 /** Returns whether this process may take a free lease: up to its share, or one that no other process takes. */
-const mayTake = (
-  group: LeaseGroup,
-  groups: number,
-  processes: ProcessRegistry,
-  role: ProcessRole,
-): boolean => {
+function mayTake(group: LeaseGroup, groups: number, processes: ProcessRegistry, role: ProcessRole): boolean {
   const workers = processes.otherWorkers().length;
   if (role === 'command') return workers === 0;
   return (
     processes.heldBy(processes.processId) < Math.ceil(groups / (workers + 1)) ||
     group.freeBeats > COURTESY_BEATS
   );
-};
+}
 
 /** Returns the groups to release: one to a process below its share; a command releases all of its groups to a server. */
-const sparedGroups = (
+function sparedGroups(
   groups: readonly LeaseGroup[],
   processes: ProcessRegistry,
   role: ProcessRole,
-): readonly LeaseGroup[] => {
+): readonly LeaseGroup[] {
   const held = groups.filter((group) => group.isHeld());
   const workers = processes.otherWorkers();
   if (role === 'command') return workers.length > 0 ? held : [];
@@ -151,7 +146,7 @@ const sparedGroups = (
     ({ beats, process_id }) => Number(beats) > 1 && processes.heldBy(process_id) < Math.floor(share),
   );
   return isShort && held.length > Math.ceil(share) ? held.slice(-1) : [];
-};
+}
 
 export interface LeaseState {
   readonly name: string;
@@ -181,11 +176,11 @@ const STOP_MS = 6_000;
  * one within six. Two leaders may overlap briefly; the lease's fencing token decides whose writes count (docs/adr/0015).
  * Resolves after the other processes have seen this one.
  */
-export const enterLeases = async (options: LeasesOptions): Promise<Leases> => {
+export async function enterLeases(options: LeasesOptions): Promise<Leases> {
   const leases = new Leases(options);
   await leases.enter();
   return leases;
-};
+}
 
 /** The functions that callers pass on are fields, bound to their object. */
 export class Leases {

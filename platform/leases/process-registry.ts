@@ -17,7 +17,7 @@ const SIGHTINGS = 3;
 const UNCONNECTED = 2;
 
 /** Decides which processes are alive, by heartbeats that this process sees change on its own monotonic clock. */
-export const createLiveness = () => {
+export function createLiveness() {
   let watched = new Map<string, Watched>();
   let lastMs = 0;
   const isUnchanged = ({ sinceMs, sightings }: Watched): boolean =>
@@ -51,7 +51,7 @@ export const createLiveness = () => {
     hasDoubt: (): boolean =>
       [...watched.values()].some(({ unconnected }) => unconnected > 0 && unconnected < UNCONNECTED),
   };
-};
+}
 
 export type ProcessRole = 'all' | 'api' | 'workers' | 'command';
 

@@ -24,11 +24,11 @@ export class Counts {
  * than their own writes. `gapMs`: a shared call begins no sooner after the one before; otherwise callers who keep coming would
  * have one after the other without a pause. `maxWaitMs`: it waits no longer for the one before, which may never be answered.
  */
-export const coalesceNext = <T>(
+export function coalesceNext<T>(
   load: () => Promise<T>,
   gapMs = 0,
   maxWaitMs = Number.POSITIVE_INFINITY,
-): (() => Promise<T>) => {
+): () => Promise<T> {
   let beganAt = Number.NEGATIVE_INFINITY;
   let running: Promise<T> | null = null;
   let next: Promise<T> | null = null;
@@ -63,14 +63,14 @@ export const coalesceNext = <T>(
     next = ended.then(startNext, startNext);
     return next;
   };
-};
+}
 
 /** The same, apart for each key. A key without a call takes no memory. */
-export const coalesceNextOf = <T>(
+export function coalesceNextOf<T>(
   load: (key: string) => Promise<T>,
   gapMs = 0,
   maxWaitMs = Number.POSITIVE_INFINITY,
-): ((key: string) => Promise<T>) => {
+): (key: string) => Promise<T> {
   const shared = new Map<string, () => Promise<T>>();
   const callers = new Counts();
   return async (key) => {
@@ -84,4 +84,4 @@ export const coalesceNextOf = <T>(
       if (callers.of(key) === 0) shared.delete(key);
     }
   };
-};
+}

@@ -134,9 +134,9 @@ interface Lease {
   taking: Promise<Verdict> | null;
 }
 
-const newLease = (): Lease => {
+function newLease(): Lease {
   return { left: 0, until: 0, slot: '0', block: 1, granted: 0, others: 0, retryAt: 0, taking: null };
-};
+}
 
 interface WantedBlock {
   readonly name: string;

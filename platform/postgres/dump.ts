@@ -37,14 +37,14 @@ export type DumpManifest = z.output<typeof manifestSchema>;
 
 const fileOf = (folder: string, table: string) => join(folder, `${table.split('.')[1]}.copy`);
 
-const connected = async <T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> => {
+async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = await openClient(url, 'doorplate dump');
   try {
     return await use(client);
   } finally {
     await client.end();
   }
-};
+}
 
 /**
  * Copies the kept tables, as of one moment, to files in an empty folder. The manifest is written last, so a folder without
@@ -81,16 +81,16 @@ export const dumpTo = (url: string, folder: string): Promise<DumpManifest> =>
  * runs newer migrations.
  * @throws DumpError if the dump is incomplete or the database is not empty
  */
-export const loadFrom = async (url: string, folder: string): Promise<DumpManifest> => {
+export async function loadFrom(url: string, folder: string): Promise<DumpManifest> {
   const manifest = readManifest(folder);
   await connected(url, (client) => refuseUsed(client, manifest));
   await migrate(url, { only: manifest.migrations });
   await connected(url, (client) => fill(client, folder, manifest));
   await migrate(url);
   return manifest;
-};
+}
 
-const readManifest = (folder: string): DumpManifest => {
+function readManifest(folder: string): DumpManifest {
   const file = join(folder, MANIFEST);
   try {
     return manifestSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
@@ -100,10 +100,10 @@ const readManifest = (folder: string): DumpManifest => {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     throw new DumpError(`${folder} holds no whole dump: it has no ${MANIFEST}`);
   }
-};
+}
 
 /** Accepts tables without rows, so that an interrupted load can be repeated. */
-const refuseUsed = async (client: pg.Client, { migrations }: DumpManifest): Promise<void> => {
+async function refuseUsed(client: pg.Client, { migrations }: DumpManifest): Promise<void> {
   const ran = baselined(await ranMigrations(client));
   if (ran.length === 0) return;
   const { rowCount } = await client.query('select from eventlog.stream limit 1');
@@ -111,9 +111,9 @@ const refuseUsed = async (client: pg.Client, { migrations }: DumpManifest): Prom
   if (ran.join() !== baselined(migrations).join()) {
     throw new DumpError('the database has tables of another version already: load into an empty one');
   }
-};
+}
 
-const fill = async (client: pg.Client, folder: string, { rows }: DumpManifest): Promise<void> => {
+async function fill(client: pg.Client, folder: string, { rows }: DumpManifest): Promise<void> {
   await client.query('begin');
   await client.query(`truncate ${Object.keys(rows).join(', ')}`);
   for (const [table, expected] of Object.entries(rows)) {
@@ -127,4 +127,4 @@ const fill = async (client: pg.Client, folder: string, { rows }: DumpManifest): 
   );
   await client.query('commit');
   await client.query('analyze');
-};
+}

@@ -27,7 +27,7 @@ const BESIDE_TYPESCRIPT = 'processors/**/*.sql';
  * @param root the program's folder
  * @throws MigrationError
  */
-const runRepeatables = async (client: pg.ClientBase, root: string, release: string): Promise<void> => {
+async function runRepeatables(client: pg.ClientBase, root: string, release: string): Promise<void> {
   await client.query(
     'create table if not exists public.doorplate_repeatable (file text primary key, digest text not null, release text not null)',
   );
@@ -54,7 +54,7 @@ const runRepeatables = async (client: pg.ClientBase, root: string, release: stri
       throw new MigrationError(describe(error, { migration: file }), { cause: error });
     }
   }
-};
+}
 
 const CONNECT_MS = 10_000;
 /** Short, because a migration that waits for a table's lock blocks every later query of the table. */
@@ -85,7 +85,7 @@ export interface MigrateOptions {
 }
 
 /** Reads the names of the migrations that have run, in order. */
-export const ranMigrations = async (client: pg.ClientBase): Promise<readonly string[]> => {
+export async function ranMigrations(client: pg.ClientBase): Promise<readonly string[]> {
   const { rows: made } = await client.query(
     `select where to_regclass('public.doorplate_migrations') is not null`,
   );
@@ -94,7 +94,7 @@ export const ranMigrations = async (client: pg.ClientBase): Promise<readonly str
     'select name from public.doorplate_migrations order by id',
   );
   return rows.map(({ name }) => name);
-};
+}
 
 /**
  * Migrates a database: runs the files of `migrations/` (format: its README) that have not run yet, each in a transaction of
@@ -156,10 +156,10 @@ export async function migrate(
 }
 
 /** A gap that is filled later would run after migrations that were written without it. */
-const whyOutOfOrder = (before: readonly string[], [first]: readonly string[]): string | null => {
+function whyOutOfOrder(before: readonly string[], [first]: readonly string[]): string | null {
   const last = before.findLast((name) => first !== undefined && name > first);
   return last === undefined ? null : `migration ${first} is numbered below ${last}, which has run`;
-};
+}
 
 async function runFiles(client: pg.Client, directory: string, names: readonly string[]): Promise<void> {
   const progress: Progress = { migration: null };

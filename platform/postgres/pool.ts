@@ -9,11 +9,11 @@ import type { Logger } from '../telemetry/log.ts';
  */
 export const OWN_SETTINGS = '-c search_path=pg_catalog -c TimeZone=UTC -c DateStyle=ISO';
 /** Adds settings of a session to a URL, behind those that it has. pg would take the URL's alone, and not the client's. */
-export const withSettings = (url: string, settings: string): string => {
+export function withSettings(url: string, settings: string): string {
   const dsn = new URL(url);
   dsn.searchParams.set('options', `${dsn.searchParams.get('options') ?? ''} ${settings}`.trim());
   return dsn.href;
-};
+}
 
 /**
  * Settings of pools. A plan that was cached while a table was small must not scan it once it is large. A query takes one process of the
@@ -38,14 +38,14 @@ const CANCELLED_LATER_MS = 500;
 const KEPT = 1 / 2;
 
 /** Opens a connection pool of the service; a lost idle connection is logged, not thrown. `options`: settings of a session. */
-export const openPool = (
+export function openPool(
   url: string,
   log: Pick<Logger, 'warn'>,
   options: Pick<
     pg.PoolConfig,
     'max' | 'application_name' | 'options' | 'connectionTimeoutMillis' | 'query_timeout' | 'idleTimeoutMillis'
   >,
-): pg.Pool => {
+): pg.Pool {
   const { options: more = '', ...sizes } = options;
   const { query_timeout: limitMs } = sizes;
   const settings = [
@@ -65,17 +65,17 @@ export const openPool = (
   pool.on('connect', (client) => client.on('error', () => undefined));
   pool.on('error', (error) => log.warn({ error: error.message }, 'lost a database connection'));
   return pool;
-};
+}
 
 /** Opens a connection of its own, named in PostgreSQL. A lost one rejects its statements, and does not end the process. */
-export const openClient = async (
+export async function openClient(
   url: string,
   name: string,
   {
     settings = '',
     ...options
   }: Pick<pg.ClientConfig, 'types' | 'connectionTimeoutMillis'> & { settings?: string } = {},
-): Promise<pg.Client> => {
+): Promise<pg.Client> {
   const client = new pg.Client({
     ...options,
     connectionString: withSettings(url, `${OWN_SETTINGS} ${settings}`),
@@ -84,16 +84,16 @@ export const openClient = async (
   client.on('error', () => undefined);
   await client.connect();
   return client;
-};
+}
 
 /** A hanging server never answers the end of a connection. */
 const END_MS = 1_000;
 
 /** Ends a connection, and destroys its socket if the server does not answer in time. Never rejects. */
-export const endClient = async (client: pg.Client): Promise<void> => {
+export async function endClient(client: pg.Client): Promise<void> {
   const ended = await endsWithin(client.end(), END_MS).catch(() => true);
   if (!ended) cutClient(client);
-};
+}
 
 /** Destroys the socket of a connection. */
 const cutClient = (client: pg.Client): void =>
@@ -101,6 +101,6 @@ const cutClient = (client: pg.Client): void =>
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 
 /** Ends a pool, waiting a limited time. Never rejects. */
-export const endPool = async (pool: { end(): Promise<unknown> }): Promise<void> => {
+export async function endPool(pool: { end(): Promise<unknown> }): Promise<void> {
   await endsWithin(pool.end(), END_MS).catch(() => undefined);
-};
+}

@@ -38,7 +38,7 @@ const limitedDriver: DriverFactory = async (configuration) => {
 };
 
 /** Lets no query wait inside the pool, which may forget it for ever when PostgreSQL crashes, and with it a read model. */
-export const queueQueries = (db: DatabasePool): DatabasePool => {
+export function queueQueries(db: DatabasePool): DatabasePool {
   const connections = createSemaphore({ limit: POOL_SIZE });
   const queued =
     <Args extends unknown[], Result>(query: (...args: Args) => Promise<Result>) =>
@@ -52,10 +52,10 @@ export const queueQueries = (db: DatabasePool): DatabasePool => {
     one: queued(db.one) as DatabasePool['one'],
     oneFirst: queued(db.oneFirst) as DatabasePool['oneFirst'],
   };
-};
+}
 
 /** Creates the pool for complex, rare queries; hot paths use pg with named statements. */
-export const createSlonik = async (url: string): Promise<DatabasePool> => {
+export async function createSlonik(url: string): Promise<DatabasePool> {
   const db = await createPool(withSettings(url, POOLED), {
     maximumPoolSize: POOL_SIZE,
     typeParsers,
@@ -68,4 +68,4 @@ export const createSlonik = async (url: string): Promise<DatabasePool> => {
     resetConnection: () => Promise.resolve(),
   });
   return queueQueries(db);
-};
+}

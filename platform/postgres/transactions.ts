@@ -2,11 +2,11 @@ import type pg from 'pg';
 import { openClient } from './pool.ts';
 
 /** Runs a transaction. `begin`: the statements that open it. */
-export const inTransaction = async <T>(
+export async function inTransaction<T>(
   pool: pg.Pool,
   begin: string,
   work: (client: pg.ClientBase) => Promise<T>,
-): Promise<T> => {
+): Promise<T> {
   const client = await pool.connect();
   let result: T;
   try {
@@ -20,7 +20,7 @@ export const inTransaction = async <T>(
   }
   client.release();
   return result;
-};
+}
 
 /** Runs a transaction that commits durably, whatever the pool's default: keys and passwords must survive a server crash. */
 export const withSynchronousCommit = <T>(
@@ -47,22 +47,22 @@ const ROWS = 2_000;
  * until none is left. The text finds the rows as `key = any (array(select …))`: for `key in (select …)` the planner may read
  * the whole table.
  */
-export const forgetInBatches = async (db: pg.Pool, text: string, before: string | Date): Promise<void> => {
+export async function forgetInBatches(db: pg.Pool, text: string, before: string | Date): Promise<void> {
   for (let deleted = ROWS; deleted === ROWS; ) {
     deleted = (await db.query(text, [before, ROWS])).rowCount ?? 0;
   }
-};
+}
 
 /**
  * Repeats a statement for one page of a table after another: the page begins behind the key `$1`, other values follow, and the
  * statement returns the page's last key as `last`, or nothing where no page is left.
  */
-export const inPages = async (
+export async function inPages(
   db: pg.Pool,
   statement: { readonly name: string; readonly text: string },
   first: string,
   ...values: readonly unknown[]
-): Promise<void> => {
+): Promise<void> {
   for (let after: string | undefined = first; after !== undefined; ) {
     const { rows }: pg.QueryResult<{ last: string }> = await db.query({
       ...statement,
@@ -70,7 +70,7 @@ export const inPages = async (
     });
     after = rows[0]?.last;
   }
-};
+}
 
 /** Another process holds the lock. */
 export class AnotherRuns extends Error {}
@@ -80,11 +80,11 @@ export class AnotherRuns extends Error {}
  * cannot take; it needs no transaction id, so a long run does not hold back vacuum.
  * @throws AnotherRuns at once if another process holds the lock
  */
-export const exclusiveJob = async <T>(
+export async function exclusiveJob<T>(
   url: string,
   name: 'rebuild' | 'rotation',
   work: () => Promise<T>,
-): Promise<T> => {
+): Promise<T> {
   const db = await openClient(url, `doorplate only one ${name}`);
   try {
     // A timeout configured on the server would release the lock while the work continues.
@@ -98,4 +98,4 @@ export const exclusiveJob = async <T>(
   } finally {
     await db.end();
   }
-};
+}

@@ -48,16 +48,16 @@ const MAX_CAUSES = 5;
  * Returns whether an error is transient, so that repeating the same call may succeed. Decides by types and codes, including
  * those of its causes.
  */
-export const isTransient = (error: unknown): boolean => {
+export function isTransient(error: unknown): boolean {
   let cause = error;
   for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
     if (isTransientAlone(cause)) return true;
     cause = cause.cause;
   }
   return false;
-};
+}
 
-const isTransientAlone = (error: Error): boolean => {
+function isTransientAlone(error: Error): boolean {
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (TRANSIENT_CLASSES.some((kind) => error instanceof kind) || CODELESS.has(error.message)) return true;
   // `connect` over several addresses fails with the errors of all.
@@ -68,7 +68,7 @@ const isTransientAlone = (error: Error): boolean => {
   if (code === 'ENOENT') return syscall === 'connect';
   const isSqlState = /^[0-9A-Z]{5}$/.test(code) && 'severity' in error;
   return isSqlState && TRANSIENT_CODES.has(code.slice(0, 2));
-};
+}
 
 /** A configured store cannot be used. The message is one line with the variable, the address and the cause. */
 export class Unreachable extends Error {
@@ -78,24 +78,24 @@ export class Unreachable extends Error {
 }
 
 /** Queries the event store if one is configured. @returns the problem; null if it answers */
-export const eventStoreProblem = async (
+export async function eventStoreProblem(
   { EVENTSTORE_URL: url }: Pick<Config, 'EVENTSTORE_URL'>,
   store: { head(): Promise<unknown> },
-): Promise<Unreachable | null> => {
+): Promise<Unreachable | null> {
   if (url === undefined) return null;
   return store.head().then(
     () => null,
     (error: unknown) => new Unreachable('EVENTSTORE_URL', url, error),
   );
-};
+}
 
 /** Returns a URL without credentials, and without parameters except the host of a PostgreSQL socket. */
-export const addressOf = (url: string): string => {
+export function addressOf(url: string): string {
   const [, scheme = '', rest = ''] = /^([a-z+]+:\/\/)(.*)$/i.exec(url) ?? [];
   const [authority = '', query = ''] = rest.split('?', 2);
   const socket = new URLSearchParams(query).get('host');
   return `${scheme}${authority.slice(authority.lastIndexOf('@') + 1)}${socket === null ? '' : `?host=${socket}`}`;
-};
+}
 
 const HINTS: readonly [RegExp, string][] = [
   [
@@ -109,7 +109,7 @@ const HINTS: readonly [RegExp, string][] = [
 ];
 
 /** Returns the innermost cause in one line, because wrappers say less. */
-const causeOf = (error: unknown): string => {
+function causeOf(error: unknown): string {
   let inner = error;
   while (inner instanceof Error && (inner.cause ?? firstOf(inner))) inner = inner.cause ?? firstOf(inner);
   const text = (inner instanceof Error && inner.message ? inner.message : String(inner)).replaceAll(
@@ -118,7 +118,7 @@ const causeOf = (error: unknown): string => {
   );
   const hint = HINTS.find(([pattern]) => pattern.test(text))?.[1];
   return hint === undefined ? text : `${text} (${hint})`;
-};
+}
 
 /** A name with several addresses fails with one error for each. */
 const firstOf = (error: Error): unknown => (error instanceof AggregateError ? error.errors[0] : undefined);

@@ -22,12 +22,12 @@ const needingLaterThan = (migrations: readonly string[], release: string) =>
   });
 
 /** Returns why this release cannot run on a database; null if it can. `ran`: the migrations that have run. */
-export const whyTooOld = (ran: readonly string[], release: string): string | null => {
+export function whyTooOld(ran: readonly string[], release: string): string | null {
   const [first] = needingLaterThan(ran, release);
   return first === undefined
     ? null
     : `a later version made the tables: migration ${first.migration} needs Doorplate ${first.needed} or later, and this is ${release}; start that version, or this one on the backup of before`;
-};
+}
 
 /** Only rows with a session, because others belong to processes that have exited. */
 const PROCESSES = `
@@ -37,10 +37,10 @@ const PROCESSES = `
   order by p.process_id`;
 
 /** Returns which running process forbids pending migrations; null if none does. */
-export const whyNotBeside = async (
+export async function whyNotBeside(
   client: pg.ClientBase,
   pending: readonly string[],
-): Promise<string | null> => {
+): Promise<string | null> {
   const { rows: made } = await client.query(`select where to_regclass('work.process') is not null`);
   if (made.length === 0) return null;
   const { rows } = await client.query<{ who: string; release: string }>(PROCESSES);
@@ -50,7 +50,7 @@ export const whyNotBeside = async (
     return `migration ${first.migration} cannot run beside processes before ${first.needed}, and ${who} runs: replace all of those by ${first.needed} first, or stop them, then start this one again`;
   }
   return null;
-};
+}
 
 type Strategy = NonNullable<RunnerOption['migrationLoaderStrategies']>[number];
 
@@ -111,12 +111,12 @@ export const isBaselineDue = (name: string, recorded: readonly string[]): boolea
   name === BASELINE && recorded.includes(LAST_OF_0_2_0) && !recorded.includes(BASELINE);
 
 /** Records the baseline as run in a database that 0.2.0 has migrated. */
-export const recordBaseline = async (client: pg.ClientBase): Promise<void> => {
+export async function recordBaseline(client: pg.ClientBase): Promise<void> {
   await client.query('insert into public.doorplate_migrations (name, run_on) values ($1, now())', [BASELINE]);
-};
+}
 
 /** Returns why the program's migrations cannot follow those of a database; null if they can. */
-export const whyNoUpgrade = (recorded: readonly string[], names: readonly string[]): string | null => {
+export function whyNoUpgrade(recorded: readonly string[], names: readonly string[]): string | null {
   if (!names.includes(BASELINE)) return null;
   const unreleased = recorded.find((name) => UNRELEASED.test(name));
   if (unreleased !== undefined)
@@ -124,4 +124,4 @@ export const whyNoUpgrade = (recorded: readonly string[], names: readonly string
   if (recorded.length > 0 && recorded.every((name) => name < LAST_OF_0_2_0))
     return 'the database is older than 0.2.0: start Doorplate 0.2.0 on it once, then this release';
   return null;
-};
+}

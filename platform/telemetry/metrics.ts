@@ -54,7 +54,7 @@ export function createMetrics() {
 
 type Makers = ReturnType<typeof makersOf>;
 
-const makersOf = (registry: Registry) => {
+function makersOf(registry: Registry) {
   const registers = [registry];
   return {
     gauge: <Label extends string = never>(name: string, help: string, ...labelNames: Label[]) =>
@@ -82,7 +82,7 @@ const makersOf = (registry: Registry) => {
       return made;
     },
   };
-};
+}
 
 function progressMetrics({ gauge, counter }: Makers) {
   const lag = gauge(

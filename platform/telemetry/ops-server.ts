@@ -73,9 +73,9 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
  * Checks the Host header. A web page can make its own name resolve to this machine (DNS rebinding), but the browser then
  * sends that name.
  */
-const hostCheck = (
+function hostCheck(
   names: readonly string[],
-): ((host: string | undefined, request: Pick<IncomingMessage, 'httpVersion'>) => boolean) => {
+): (host: string | undefined, request: Pick<IncomingMessage, 'httpVersion'>) => boolean {
   const known = new Set(['localhost', ...names.map((name) => name.toLowerCase())]);
   return (host, { httpVersion }) => {
     // HTTP/1.0 has no Host header, and no browser uses it.
@@ -86,7 +86,7 @@ const hostCheck = (
       .replace(/\.$/, '');
     return known.has(name) || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0;
   };
-};
+}
 
 /** Writes a JSON response; also for further handlers. */
 export function sendJson(response: ServerResponse, status: number, body: object): void {

@@ -32,9 +32,9 @@ export interface Tracing {
 let tracing: Tracing | null = null;
 
 /** Sets the tracing backend; null turns tracing off. */
-export const useTracing = (one: Tracing | null): void => {
+export function useTracing(one: Tracing | null): void {
   tracing = one;
-};
+}
 
 export const isTracing = (): boolean => tracing !== null;
 

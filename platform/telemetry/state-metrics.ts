@@ -19,7 +19,7 @@ const SHARED_MS = 1_000;
 const SIGHTINGS = 512;
 
 /** Creates the metrics that are measured on collection, the same in every process; docs/operations.md documents each. */
-export const createStateMetrics = (registry: Registry, measure: () => Promise<StateOfThings>): void => {
+export function createStateMetrics(registry: Registry, measure: () => Promise<StateOfThings>): void {
   const behindSince = createSightings();
   const state = shareFor(SHARED_MS, () =>
     measure().then((seen) => {
@@ -54,17 +54,17 @@ export const createStateMetrics = (registry: Registry, measure: () => Promise<St
     [],
     (metric, seen) => seen.postgresql && metric.set(seen.queueFill),
   );
-};
+}
 
 /** Shares one run of the work among calls within `ms` milliseconds of its start. */
-const shareFor = <T>(ms: number, work: () => Promise<T>): (() => Promise<T>) => {
+function shareFor<T>(ms: number, work: () => Promise<T>): () => Promise<T> {
   let shared: { readonly result: Promise<T>; readonly startedAt: number } | null = null;
   return () => {
     const startedAt = performance.now();
     if (shared === null || startedAt - shared.startedAt > ms) shared = { result: work(), startedAt };
     return shared.result;
   };
-};
+}
 
 const stateGauges =
   (registry: Registry, state: () => Promise<StateOfThings>) =>
@@ -89,7 +89,7 @@ const stateGauges =
   };
 
 /** Remembers when each head of the log was seen: a consumer that has not reached it is behind since then. */
-const createSightings = () => {
+function createSightings() {
   let sightings: { readonly head: bigint; readonly at: number }[] = [];
   return {
     add: ({ head, positions }: StateOfThings, at: number): void => {
@@ -109,4 +109,4 @@ const createSightings = () => {
       return first === undefined ? 0 : Math.max(0, at - first.at) / 1_000;
     },
   };
-};
+}

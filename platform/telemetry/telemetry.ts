@@ -52,7 +52,7 @@ const LINKS = 64;
 type Settings = Pick<Config, 'OTEL_TRACES_SAMPLER' | 'OTEL_TRACES_SAMPLER_ARG'>;
 
 /** Starts sending spans to an OTLP receiver in the background; the SDK's own variables set its address and headers. */
-export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): Telemetry => {
+export function startTelemetry(settings: Settings, log: Pick<Logger, 'warn'>): Telemetry {
   const contexts = new AsyncLocalStorageContextManager().enable();
   context.setGlobalContextManager(contexts);
   diag.setLogger(diagnosticLogger(log), DiagLogLevel.WARN);
@@ -88,7 +88,7 @@ export const startTelemetry = (settings: Settings, log: Pick<Logger, 'warn'>): T
       diag.disable();
     },
   };
-};
+}
 
 const createProvider = (settings: Settings): TracerProvider =>
   new TracerProvider({
@@ -108,7 +108,7 @@ const createProvider = (settings: Settings): TracerProvider =>
   });
 
 /** Starts a span under the active one, or under its causes: as its parent if they are of one trace, else as links. */
-const startSpan = (tracer: Tracer, { name, kind = 'internal', attributes = {}, causes }: SpanOf): Span => {
+function startSpan(tracer: Tracer, { name, kind = 'internal', attributes = {}, causes }: SpanOf): Span {
   const known = causes && spanContexts(causes);
   const [only] = known ?? [];
   const isOne = only !== undefined && known?.every(({ traceId }) => traceId === only.traceId);
@@ -117,18 +117,18 @@ const startSpan = (tracer: Tracer, { name, kind = 'internal', attributes = {}, c
   const links: Link[] =
     isOne || known === undefined ? [] : known.slice(0, LINKS).map((one) => ({ context: one }));
   return tracer.startSpan(name, { kind: KINDS[kind], attributes: { ...attributes }, links }, parent);
-};
+}
 
 const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER } as const;
 
 /** Records only the error's kind, because a message may hold an address or worse. */
-const failed = (span: Span, type: string): void => {
+function failed(span: Span, type: string): void {
   span.setAttribute('error.type', type);
   span.setStatus({ code: SpanStatusCode.ERROR });
-};
+}
 
 /** Records no URL, header or address, because a path may name a session and a query an address. */
-const serve = (tracer: Tracer, ...[route, raw, response, id, work]: Parameters<Tracing['serve']>): void => {
+function serve(tracer: Tracer, ...[route, raw, response, id, work]: Parameters<Tracing['serve']>): void {
   const given = raw.headers.traceparent;
   const [caller] = spanContexts([typeof given === 'string' ? given : undefined]);
   const parent = caller === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller);
@@ -142,7 +142,7 @@ const serve = (tracer: Tracer, ...[route, raw, response, id, work]: Parameters<T
     span.end();
   });
   context.with(trace.setSpan(parent, span), work);
-};
+}
 
 /** A repeated header, which Node joins with a comma, is invalid (W3C Trace Context, "Mutating the traceparent Field"). */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
@@ -156,7 +156,7 @@ const spanContexts = (traceparents: readonly (string | undefined)[]): SpanContex
     return isSpanContextValid(found) ? [found] : [];
   });
 
-const samplerOf = ({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: Settings): Sampler => {
+function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }: Settings): Sampler {
   const [based, what] = name.startsWith('parentbased_')
     ? [true, name.slice('parentbased_'.length)]
     : [false, name];
@@ -167,9 +167,9 @@ const samplerOf = ({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: ratio }
         ? new AlwaysOffSampler()
         : new TraceIdRatioBasedSampler(ratio);
   return based ? new ParentBasedSampler({ root }) : root;
-};
+}
 
-const diagnosticLogger = (log: Pick<Logger, 'warn'>) => {
+function diagnosticLogger(log: Pick<Logger, 'warn'>) {
   let last = Number.NEGATIVE_INFINITY;
   const warn = (text: string): void => {
     if (performance.now() - last < WARN_INTERVAL_MS) return;
@@ -178,4 +178,4 @@ const diagnosticLogger = (log: Pick<Logger, 'warn'>) => {
   };
   const nothing = () => undefined;
   return { error: warn, warn, info: nothing, debug: nothing, verbose: nothing };
-};
+}

@@ -72,11 +72,11 @@ const EMPTY_LOG = -1n as Position;
  * Reads a partner's ledger and checks its chain, after every reveal completed so far has an entry.
  * @param patienceMs time limit for the billing processor
  */
-const readChain = async (
+async function readChain(
   { store, processed }: ChainDeps,
   partnerId: string,
   patienceMs: number,
-): Promise<ReadChain> => {
+): Promise<ReadChain> {
   const notes: string[] = [];
   const head = (await store.head()) ?? EMPTY_LOG;
   if (!(await processed.reached([BILLING.name], head, patienceMs))) {
@@ -90,24 +90,24 @@ const readChain = async (
     if (nth % CHECKED_AT_ONCE === 0) await setImmediate();
   }
   return { chain, head, billed, notes };
-};
+}
 
 /** Loads or creates the key that signs anchors and nothing else. */
 const anchorSigner = async (pool: pg.Pool, master: MasterKey): Promise<Signer> =>
   signerFrom(await serviceKey(pool, master, 'audit-anchor'));
 
 /** Makes an anchor of a partner's current ledger. @returns null if the chain has differences; an audit lists them */
-export const makeAnchor = async (
+export async function makeAnchor(
   { pool, master, clock, ...parts }: ChainDeps & SigningDeps,
   partnerId: string,
   patienceMs: number,
-): Promise<Anchor | null> => {
+): Promise<Anchor | null> {
   const { chain } = await readChain(parts, partnerId, patienceMs);
   if (chain.differences.length > 0) return null;
   const signer = await anchorSigner(pool, master);
   const unsigned = anchorOf(partnerId, chain.entries, isoTime(clock.now()));
   return { ...unsigned, public_key: signer.publicKey, signature: signer.sign(anchorText(unsigned)) };
-};
+}
 
 export interface BillingAudit {
   /** Output of `--json` (contract, Reveals 6). */
@@ -144,10 +144,10 @@ export interface AuditOptions {
  * Replays a partner's ledger from the store up to the current head, and compares it with the remaining receipts, the read
  * models and the counts behind usage. Reveals that complete meanwhile are left to the next audit.
  */
-export const auditBilling = async (
+export async function auditBilling(
   deps: AuditDeps,
   { partnerId, month, digest, anchors, patienceMs, maxReveals }: AuditOptions,
-): Promise<BillingAudit> => {
+): Promise<BillingAudit> {
   const { store, db, progress, clock } = deps;
   const { chain, head, billed, notes } = await readChain(deps, partnerId, patienceMs);
   for (const [name, kinds] of READ_MODELS) {
@@ -200,45 +200,45 @@ export const auditBilling = async (
     },
     notes,
   };
-};
+}
 
 const MAX_REVEALS_LISTED = 20;
 
-const pendingNote = (pending: readonly string[]): string => {
+function pendingNote(pending: readonly string[]): string {
   const more = pending.length > MAX_REVEALS_LISTED ? ` and ${pending.length - MAX_REVEALS_LISTED} more` : '';
   return (
     `pending reveals: ${pending.length}; whoever holds a complete receipt of one has proof that its completion was ` +
     `removed: ${pending.slice(0, MAX_REVEALS_LISTED).join(' ')}${more}`
   );
-};
+}
 
 const READ_MODELS = [
   ['reveal-units', 'read_model_mismatch'],
   ['reveals', 'missing_completion or missing_receipt'],
 ] as const;
 
-const differencesFrom = async (
+async function differencesFrom(
   { pool, master }: AuditDeps,
   partnerId: string,
   { entries }: Chain,
   anchors: readonly Anchor[],
   notes: string[],
-): Promise<Difference[]> => {
+): Promise<Difference[]> {
   const signer = await anchorSigner(pool, master);
   notes.push(`anchors checked: ${anchors.length}; this service signs with ${signer.publicKey}`);
   return checkAnchors(partnerId, entries, anchors, (text, { signature }) => signer.verify(text, signature));
-};
+}
 
 const KEYS_AT_ONCE = 1_000;
 
 /** Reads the counts behind usage, from the rows of `GET /v1/usage`: by key, by user and of all, by month. */
-const readUsage = async (
+async function readUsage(
   db: DatabasePool,
   partnerId: string,
   entries: readonly Entry[],
   rows: readonly UnitRow[],
   upTo: bigint,
-): Promise<UnitSum[]> => {
+): Promise<UnitSum[]> {
   const all = [...entries, ...rows];
   // PostgreSQL has no year 0; an entry with that year differs from usage anyway.
   const months = new Set(
@@ -259,4 +259,4 @@ const readUsage = async (
     }
   }
   return sums;
-};
+}

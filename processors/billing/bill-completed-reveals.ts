@@ -11,7 +11,7 @@ export const BILLING: FollowedStreams = {
 };
 
 /** Bills every completed reveal to its partner's ledger, including reveals that expired while this processor lagged. */
-export const billCompletedReveals = (store: EventStore, clock: Clock): FollowingProcessor => {
+export function billCompletedReveals(store: EventStore, clock: Clock): FollowingProcessor {
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
     const completions = events.flatMap((stored) => completionOf(stored, clock.now()));
     const partner = completions[0]?.reveal.partner_id;
@@ -25,9 +25,9 @@ export const billCompletedReveals = (store: EventStore, clock: Clock): Following
     handle: (event) => handleAll([event]),
     handleAll,
   };
-};
+}
 
-const completionOf = (stored: RecordedEvent, at: number): RevealToBill[] => {
+function completionOf(stored: RecordedEvent, at: number): RevealToBill[] {
   const event = readEvent(revealEvents, stored);
   if (event?.type !== 'reveals.RevealCompleted.v1') return [];
   const { partner_id, reveal_id, tracker_id, key_id, user_id, completed_at, billable } = event.data;
@@ -53,4 +53,4 @@ const completionOf = (stored: RecordedEvent, at: number): RevealToBill[] => {
       },
     },
   ];
-};
+}

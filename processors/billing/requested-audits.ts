@@ -30,7 +30,7 @@ type Deps = AuditDeps & { readonly log: Logger };
  * Runs the audits that dashboard users request. Each reads the whole log in a process that also serves requests, so they run
  * one at a time, with pauses, and at limited intervals.
  */
-export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS) => {
+export function createRequestedAudits(deps: Deps, maxReveals = MAX_REVEALS) {
   const { pool, log, store } = deps;
   const readStream: EventStore['readStream'] = (...read) => throttled(store.readStream(...read));
   // Batch by batch: one has up to thousands of events.
@@ -61,9 +61,9 @@ export const createRequestedAudits = (deps: Deps, maxReveals = MAX_REVEALS) => {
       await endsWithin(Promise.allSettled(running.values()), MOMENT_MS);
     },
   };
-};
+}
 
-const readVerdict = async (pool: Deps['pool'], partnerId: string): Promise<Verdict | null> => {
+async function readVerdict(pool: Deps['pool'], partnerId: string): Promise<Verdict | null> {
   const { rows } = await pool.query<{ began_at: Date; ended_at: Date | null; report: Verdict['report'] }>(
     'select began_at, ended_at, report from work.audit_verdict where partner_id = $1',
     [partnerId],
@@ -72,19 +72,19 @@ const readVerdict = async (pool: Deps['pool'], partnerId: string): Promise<Verdi
   if (!row) return null;
   const { began_at, ended_at, report } = row;
   return { began_at: iso(began_at.getTime()), ended_at: ended_at && iso(ended_at.getTime()), report };
-};
+}
 
-const isTooLarge = async (pool: Deps['pool'], partnerId: string, maxReveals: number): Promise<boolean> => {
+async function isTooLarge(pool: Deps['pool'], partnerId: string, maxReveals: number): Promise<boolean> {
   const { rows } = await pool.query<{ reveals: string }>({
     name: 'audited_reveals',
     text: 'select count(*) as reveals from (select from read.reveal_unit where partner_id = $1 limit $2) completed',
     values: [partnerId, maxReveals + 1],
   });
   return Number(rows[0]?.reveals ?? 0) > maxReveals;
-};
+}
 
 /** Records the beginning of an audit. @returns when it begins; null if the last one is too recent */
-const begin = async ({ pool, clock }: Deps, partnerId: string): Promise<Date | null> => {
+async function begin({ pool, clock }: Deps, partnerId: string): Promise<Date | null> {
   const now = clock.now();
   const { rowCount } = await pool.query(
     `insert into work.audit_verdict as last (partner_id, began_at) values ($1, $2)
@@ -95,9 +95,9 @@ const begin = async ({ pool, clock }: Deps, partnerId: string): Promise<Date | n
     [partnerId, new Date(now), REST_MS, REST_TIMES],
   );
   return rowCount === 1 ? new Date(now) : null;
-};
+}
 
-const auditAndStore = async (deps: Deps, options: AuditOptions, began: Date): Promise<void> => {
+async function auditAndStore(deps: Deps, options: AuditOptions, began: Date): Promise<void> {
   const { pool, clock, log } = deps;
   const report = await auditBilling(deps, options)
     .then((audited) => audited.report)
@@ -110,4 +110,4 @@ const auditAndStore = async (deps: Deps, options: AuditOptions, began: Date): Pr
     'update work.audit_verdict set ended_at = $2, report = $3 where partner_id = $1 and began_at = $4',
     [options.partnerId, new Date(clock.now()), report && JSON.stringify(report), began],
   );
-};
+}

@@ -26,12 +26,12 @@ const MAX_HOPS = 8;
  * @param signal cancels the DNS queries; the result is then `dns_timeout`
  * @returns null if the name points to the target
  */
-export const checkCname = async (
+export async function checkCname(
   resolver: CnameResolver,
   name: string,
   target: string,
   signal: AbortSignal,
-): Promise<CnameError | null> => {
+): Promise<CnameError | null> {
   signal.addEventListener('abort', () => resolver.cancel(), { once: true });
   const seen = [plainName(name)];
   for (let at = seen[0] ?? '', hops = 0; ; hops += 1) {
@@ -45,7 +45,7 @@ export const checkCname = async (
     if (hops + 1 === MAX_HOPS) return 'cname_too_long';
     seen.push(at);
   }
-};
+}
 
 const FAILURES: Readonly<Record<string, NoCname>> = {
   ENOTFOUND: 'no_such_name',
@@ -54,10 +54,7 @@ const FAILURES: Readonly<Record<string, NoCname>> = {
   ECANCELLED: 'dns_timeout',
 };
 
-const cnameOf = async (
-  resolver: CnameResolver,
-  name: string,
-): Promise<{ readonly name: string } | NoCname> => {
+async function cnameOf(resolver: CnameResolver, name: string): Promise<{ readonly name: string } | NoCname> {
   try {
     // A name has at most one CNAME (RFC 1034 section 3.6.2).
     const [cname] = await resolver.resolveCname(name);
@@ -65,7 +62,7 @@ const cnameOf = async (
   } catch (error) {
     return FAILURES[(error as NodeJS.ErrnoException).code ?? ''] ?? 'dns_error';
   }
-};
+}
 
 /** Ownership proof of a host name: a TXT record that holds the partner's token. */
 
@@ -84,18 +81,18 @@ export const proofToken = (digest: (text: string) => string, hostname: string, p
  * Checks whether the name's TXT record holds the token.
  * @param signal cancels the DNS query; the result is then false, as for any DNS failure
  */
-export const hasToken = async (
+export async function hasToken(
   resolver: TxtResolver,
   hostname: string,
   token: string,
   signal: AbortSignal,
-): Promise<boolean> => {
+): Promise<boolean> {
   if (signal.aborted) return false;
   signal.addEventListener('abort', () => resolver.cancel(), { once: true });
   const records = await resolver.resolveTxt(`_doorplate.${hostname}`).catch(() => []);
   // DNS splits a long TXT value into several strings (RFC 7208 section 3.3).
   return records.some((pieces) => pieces.join('').trim() === token);
-};
+}
 
 export interface DomainCheckOptions extends ProcessorDeps {
   readonly log: Logger;
@@ -117,7 +114,7 @@ const CHECK_MS = 8_000;
 const LEASE_MS = CHECK_MS + 15_000;
 
 /** Checks the CNAMEs of custom domains when they are due. */
-export const startDomainChecks = (options: DomainCheckOptions): ClaimLoop => {
+export function startDomainChecks(options: DomainCheckOptions): ClaimLoop {
   const { pool, clock, log, store } = options;
   const names = createNamesBatcher(store);
   return startClaimLoop({
@@ -137,7 +134,7 @@ export const startDomainChecks = (options: DomainCheckOptions): ClaimLoop => {
         'domain check was not recorded; retried after its lease',
       ),
   });
-};
+}
 
 const DUE: DueAttempts = {
   name: 'claim_due_domain_looks',
@@ -151,11 +148,11 @@ const DUE: DueAttempts = {
   mark: 'domain_check',
 };
 
-const makeCheck = async (
+async function makeCheck(
   options: DomainCheckOptions & { readonly names: NamesBatcher },
   { item: domain_id, attempt }: Claim,
   stopping: AbortSignal,
-): Promise<void> => {
+): Promise<void> {
   const { names, pool, clock, serviceHost, newResolver, tokenOf, onCheck } = options;
   const looks = attempt - 1;
   const hostname = await hostnameOf(pool, domain_id);
@@ -177,7 +174,7 @@ const makeCheck = async (
     [domain_id, looks, new Date(at), next === null ? null : new Date(next), new Date(aheadAfter(at))],
   );
   onCheck(error ?? 'points_here');
-};
+}
 
 /** Returns the partner that must publish the TXT token; null if the CNAME is sufficient proof. */
 const partnerToProve = (names: NamesBatcher, hostname: string, domainId: string): Promise<string | null> =>
@@ -186,10 +183,10 @@ const partnerToProve = (names: NamesBatcher, hostname: string, domainId: string)
     return claim?.status === 'pending' && needsProof(name, claim.partner_id) ? claim.partner_id : null;
   });
 
-const hostnameOf = async (pool: pg.Pool, domainId: string): Promise<string | null> => {
+async function hostnameOf(pool: pg.Pool, domainId: string): Promise<string | null> {
   const { rows } = await pool.query<{ hostname: string }>(
     'select hostname from work.domain_look where domain_id = $1',
     [domainId],
   );
   return rows[0]?.hostname ?? null;
-};
+}

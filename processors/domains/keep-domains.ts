@@ -33,7 +33,7 @@ const followed = { ...domainEvents, ...domainSlotEvents, ...trackerEvents };
  * deleted tracker. Each handler compares the current state of both streams, so late and repeated events are harmless. It
  * also schedules the CNAME check of a claimed name.
  */
-export const keepDomains = ({ store, pool, clock }: ProcessorDeps): FollowingProcessor => {
+export function keepDomains({ store, pool, clock }: ProcessorDeps): FollowingProcessor {
   const deps = { names: createNamesBatcher(store), slots: createSlotsBatcher(store) };
   return {
     ...KEEPING,
@@ -63,13 +63,13 @@ export const keepDomains = ({ store, pool, clock }: ProcessorDeps): FollowingPro
       }
     },
   };
-};
+}
 
-const scheduleCheck = async (
+async function scheduleCheck(
   pool: pg.Pool,
   { domain_id, hostname, partner_id }: Readonly<Record<'domain_id' | 'hostname' | 'partner_id', string>>,
   at: number,
-): Promise<void> => {
+): Promise<void> {
   await pool.query(
     `with look as (
        insert into work.domain_look (domain_id, hostname, due_at, recorded_at, partner_id)
@@ -78,8 +78,8 @@ const scheduleCheck = async (
      select ${notifyIfRoom('$4', "''")}`,
     [domain_id, hostname, new Date(at), DUE_CHANNEL, partner_id],
   );
-};
+}
 
-const cancelChecks = async (pool: pg.Pool, domainId: string): Promise<void> => {
+async function cancelChecks(pool: pg.Pool, domainId: string): Promise<void> {
   await pool.query('delete from work.domain_look where domain_id = $1', [domainId]);
-};
+}

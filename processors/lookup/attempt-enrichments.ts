@@ -91,12 +91,12 @@ async function makeAttempt(
   return outcome !== null && typeof outcome !== 'string' ? outcome.heldBackBy : null;
 }
 
-const attemptOn = async (
+async function attemptOn(
   options: AttemptOptions,
   { item: ip, cycle: roundNumber, attempt }: Claim,
   known: KnownEnrichment,
   stopping: AbortSignal,
-): Promise<'completed' | 'failed' | { readonly heldBackBy: string } | null> => {
+): Promise<'completed' | 'failed' | { readonly heldBackBy: string } | null> {
   const { random, retryBaseMs, attemptMs, onAttempt, notes } = options;
   const { state } = known;
   if (state.open?.round !== roundNumber || state.open.attempts + 1 !== attempt) return null;
@@ -115,15 +115,15 @@ const attemptOn = async (
   const what = combined.outcome === 'result' ? 'completed' : 'failed';
   onAttempt?.(what);
   return what;
-};
+}
 
 /** Asks the providers that the open round needs, and combines their answers. */
-const ask = async (
+async function ask(
   { clock, chain, notes }: AttemptOptions,
   ip: string,
   { open, saved }: Enrichment,
   signal: AbortSignal,
-) => {
+) {
   const incomplete = open?.kind === 'completion' && saved && !isStale(saved, clock.now()) ? saved : null;
   const known = incomplete === null ? [] : answeredIn(incomplete);
   const answers = await askChain(
@@ -139,4 +139,4 @@ const ask = async (
     combined:
       incomplete === null ? combineAnswers(ip, answers, saved, at) : completeResult(incomplete, answers, at),
   };
-};
+}

@@ -46,14 +46,14 @@ export async function hasRoomForReveal(pool: pg.Pool, partnerId: string): Promis
  * Requests the enrichment that a pending reveal needs. The reveal waits in a table by the digest of its address: no event
  * of a reveal names the address, and no event of an enrichment leads to a reveal (architecture, rule 13).
  */
-export const enrichReveals = ({
+export function enrichReveals({
   pool,
   clock,
   digest,
   addressOf,
   request,
   onAwaited,
-}: EnrichRevealsDeps): FollowingProcessor => {
+}: EnrichRevealsDeps): FollowingProcessor {
   const handle = async (stored: RecordedEvent): Promise<void> => {
     const event = readEvent(revealEvents, stored);
     if (event === null) return;
@@ -89,7 +89,7 @@ export const enrichReveals = ({
       for (const event of events) await handle(event);
     },
   };
-};
+}
 
 /** The first to expire, of the partners that may request more. */
 const LEFT = `
@@ -123,12 +123,12 @@ const FORGET_EXPIRED = `
     where is_there is null))`;
 
 /** Retries the enrichment requests that the full intake refused, and deletes expired rows. */
-export const retryRefusedReveals = async ({
+export async function retryRefusedReveals({
   pool,
   clock,
   addressOf,
   request,
-}: Omit<EnrichRevealsDeps, 'digest' | 'onAwaited'>): Promise<void> => {
+}: Omit<EnrichRevealsDeps, 'digest' | 'onAwaited'>): Promise<void> {
   const now = new Date(clock.now());
   await pool.query({ name: 'forget_awaited', text: FORGET_EXPIRED, values: [now] });
   const { rows } = await pool.query<{ reveal_id: string; session_id: string; partner_id: string }>({
@@ -147,4 +147,4 @@ export const retryRefusedReveals = async ({
     // Also without an address, so that no further run reads the row; it is deleted when the reveal expires.
     await pool.query('update work.awaited_result set asked = true where reveal_id = $1', [reveal_id]);
   }
-};
+}

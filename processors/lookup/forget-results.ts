@@ -12,7 +12,7 @@ const FLUSH_MS = 2_000;
 const MAX_ADDRESSES_REMEMBERED = 100_000;
 
 /** On which day each saved result was last asked for: written once a day and process, for it is forgotten by that. */
-export const createLookupUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) => {
+export function createLookupUses({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) {
   /** The day that is written, or is about to be. */
   const noted = new LRUCache<string, string>({ max: MAX_ADDRESSES_REMEMBERED });
   const waiting = new Set<string>();
@@ -51,7 +51,7 @@ export const createLookupUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | '
       await flush();
     },
   };
-};
+}
 export type LookupUses = ReturnType<typeof createLookupUses>;
 
 interface ForgetResultsOptions extends EnrichmentStreams, ProcessorDeps {
@@ -68,10 +68,10 @@ const PAGE = 5_000;
  * Forgets results that no partner has asked for in 400 days and deletes their streams. The next run completes an
  * interrupted one. `forget` deletes the row of a deleted stream from the read model.
  */
-export const forgetResults = async (
+export async function forgetResults(
   options: ForgetResultsOptions,
   forget: (stream: string) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   const { store, pool, clock, projected } = options;
   // Until the previous run's events are projected, its results still appear as due.
   if (!(await projected(await store.head()))) return;
@@ -79,7 +79,7 @@ export const forgetResults = async (
   const last = await forgetUnasked(options, lastDay);
   await forgetInBatches(pool, FORGET_USES, lastDay);
   if (await projected(last)) await deleteForgotten(options, forget);
-};
+}
 
 const FORGET_USES = `
   delete from work.lookup_use where ip = any (array(
@@ -104,7 +104,7 @@ const UNASKED = `
   from page`;
 
 /** @returns the position of the last event; null if no result was forgotten */
-const forgetUnasked = async (options: ForgetResultsOptions, lastDay: string): Promise<Position | null> => {
+async function forgetUnasked(options: ForgetResultsOptions, lastDay: string): Promise<Position | null> {
   const { store, pool, clock, signal } = options;
   let last: Position | null = null;
   for (let after = ''; !signal.aborted; ) {
@@ -129,13 +129,13 @@ const forgetUnasked = async (options: ForgetResultsOptions, lastDay: string): Pr
     after = last_ip;
   }
   return last;
-};
+}
 
 /** Deletes the streams of forgotten results after all consumers have passed their last event. */
-const deleteForgotten = async (
+async function deleteForgotten(
   { store, pool, consumers, signal }: ForgetResultsOptions,
   forget: (stream: string) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   const passed = await createConsumerProgress(pool, consumers).passed();
   if (passed === null) return;
   for (let after = ''; !signal.aborted; ) {
@@ -160,4 +160,4 @@ const deleteForgotten = async (
     if (rows.length < PAGE) return;
     after = rows.at(-1)?.stream ?? after;
   }
-};
+}

@@ -54,7 +54,7 @@ const ORPHANED = `
  * Submits reservations whose request stopped before its second step (architecture, rule 4). Concurrent runs and requests
  * are safe: a partner joins a round only once.
  */
-export const resubmitOrphaned = async (options: OrphanedReservationOptions): Promise<number> => {
+export async function resubmitOrphaned(options: OrphanedReservationOptions): Promise<number> {
   const { pool, clock, log } = options;
   const now = clock.now();
   const { rows } = await pool.query({
@@ -78,10 +78,10 @@ export const resubmitOrphaned = async (options: OrphanedReservationOptions): Pro
   if (rows.length > 0)
     log.info({ reservations: rows.length }, 'submitted reservations left by interrupted requests');
   return rows.length;
-};
+}
 
 /** Truncates each intake before its newest snapshot past the retention period, and appends today's snapshot. */
-export const truncateIntakes = async ({ store, pool, clock }: ProcessorDeps): Promise<void> => {
+export async function truncateIntakes({ store, pool, clock }: ProcessorDeps): Promise<void> {
   const now = clock.now();
   const before = now - INTAKE_KEPT_DAYS * DAY;
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
@@ -98,4 +98,4 @@ export const truncateIntakes = async ({ store, pool, clock }: ProcessorDeps): Pr
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
     await snapshotIntakeOf(store, partner_id, ownContext(clock));
   });
-};
+}

@@ -52,7 +52,7 @@ const TO_SNAPSHOT = `
  * Replaces the enrichments of past days by snapshots whose times are truncated to days (docs/privacy.md). The results of
  * one day are processed together, ordered by address, so that neither times nor order reveal when each was found.
  */
-export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): Promise<void> => {
+export async function snapshotEnrichments(options: SnapshotEnrichmentsOptions): Promise<void> {
   const { pool, clock, consumers, signal, forMs } = options;
   const consumerProgress = createConsumerProgress(pool, consumers);
   const before = Date.parse(utcDay(clock.now() - AFTER_MIDNIGHT_MS));
@@ -80,14 +80,14 @@ export const snapshotEnrichments = async (options: SnapshotEnrichmentsOptions): 
     await pause(performance.now() - begun, signal);
   }
   if (!signal.aborted) await reportBlocked(options);
-};
+}
 
 /** Records the addresses durably before the first snapshot, so that the next run completes an interrupted batch. */
-const snapshotAll = async (
+async function snapshotAll(
   { store, digest, pool, clock }: SnapshotEnrichmentsOptions,
   rows: readonly { readonly ip: string }[],
   limits: SnapshotLimits,
-): Promise<void> => {
+): Promise<void> {
   if (rows.length === 0) return;
   const ips = rows.map(({ ip }) => ip);
   await queryWithSynchronousCommit(
@@ -98,9 +98,9 @@ const snapshotAll = async (
   const context = ownContext(clock);
   for (const ip of ips) await snapshotEnrichment({ store, digest }, ip, limits, context);
   await pool.query('delete from work.enrichment_truncation where ip = any ($1)', [ips]);
-};
+}
 
-const reportBlocked = async ({ pool, clock, log, onBlocked }: SnapshotEnrichmentsOptions): Promise<void> => {
+async function reportBlocked({ pool, clock, log, onBlocked }: SnapshotEnrichmentsOptions): Promise<void> {
   const { rows } = await pool.query<{ rows: number; oldest: Date | null }>({
     name: 'enrichments_not_snapshotted',
     text: `select count(*)::int as rows, min(enriched_at) as oldest from (
@@ -116,4 +116,4 @@ const reportBlocked = async ({ pool, clock, log, onBlocked }: SnapshotEnrichment
     { what: NAME, rows: count, oldest: isoTime(oldest.getTime()) },
     'saved results of past days still have their exact times; the next run continues',
   );
-};
+}

@@ -32,7 +32,7 @@ export interface Demo {
  * the next start completes an interrupted one.
  * @returns null if other partners exist or the demo key was revoked
  */
-export const ensureDemo = async (deps: DemoDeps, url: string): Promise<Demo | null> => {
+export async function ensureDemo(deps: DemoDeps, url: string): Promise<Demo | null> {
   const { store, clock, db, dataDir, progress } = deps;
   await progress.reached(['partners'], await store.head(), READY_MS);
   const file = join(dataDir, 'demo.env');
@@ -58,9 +58,9 @@ export const ensureDemo = async (deps: DemoDeps, url: string): Promise<Demo | nu
   }
   await progress.reached(['partners'], made.value.position, READY_MS);
   return { file, newKey: known === null ? api_key : null };
-};
+}
 
-const keyIn = async (file: string): Promise<string | null> => {
+async function keyIn(file: string): Promise<string | null> {
   const text = await readFile(file, 'utf8').catch(() => '');
   return /^DOORPLATE_API_KEY=(\S+)$/m.exec(text)?.[1] ?? null;
-};
+}

@@ -4,7 +4,7 @@ import type { ProcessorDeps } from '../deps.ts';
 const FLUSH_MS = 5_000;
 
 /** Records every few seconds when keys were last used, so that owners see which keys are unused. Decides nothing. */
-export const createKeyUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) => {
+export function createKeyUses({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) {
   const used = new Set<string>();
   const flush = async (): Promise<void> => {
     if (used.size === 0) return;
@@ -32,4 +32,4 @@ export const createKeyUses = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clo
       await flush();
     },
   };
-};
+}

@@ -42,7 +42,7 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
 
 /** Stores dashboard logins by a digest of their token, so that reading the table does not allow a login. */
-export const createLogins = (deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Logins => {
+export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Logins {
   const { pool, clock } = deps;
   const findLogin = createLoginReader(deps);
   return {
@@ -98,7 +98,7 @@ export const createLogins = (deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
       return rows[0]?.logins ?? 0;
     },
   };
-};
+}
 
 /** Logins that have not ended, by the digests of their tokens in hex: any browser may send any token. */
 const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) =>
@@ -119,24 +119,24 @@ const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'
   });
 
 /** Moves logins that a fast clock recorded to now, so that they end in time. */
-const correctFastClocks = async (pool: pg.Pool, now: number): Promise<void> => {
+async function correctFastClocks(pool: pg.Pool, now: number): Promise<void> {
   const { rowCount } = await pool.query(
     `update work.login set used_at = least(used_at, $1), began_at = least(began_at, $1)
      where used_at > $2 or began_at > $2`,
     [new Date(now), new Date(aheadAfter(now))],
   );
   reportFutureTime('login', rowCount ?? 0);
-};
+}
 
 /** Returns the hash of a user's password; null if the user does not exist or cannot log in. */
-export const passwordOf = async (pool: pg.Pool, userId: string): Promise<string | null> => {
+export async function passwordOf(pool: pg.Pool, userId: string): Promise<string | null> {
   const { rows } = await pool.query<{ hash: string }>(
     `select w.hash from work.user_password w join read.user_account u using (user_id)
      where w.user_id = $1 and u.removed_at is null`,
     [userId],
   );
   return rows[0]?.hash ?? null;
-};
+}
 
 interface NewPassword {
   readonly userId: string;

@@ -61,12 +61,12 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
 });
 
 /** Returns the partner whose endpoint may have subscribed to more events. */
-const subscriberOf = (stored: RecordedEvent): string | null => {
+function subscriberOf(stored: RecordedEvent): string | null {
   const event = readEvent(endpointChangeEvents, stored);
   return event?.type === 'webhooks.EndpointCreated.v1' || event?.type === 'webhooks.EndpointUpdated.v1'
     ? event.data.partner_id
     : null;
-};
+}
 
 /** Marks the reveals that wait for an address as ready and completes those with a subscriber. `digest`: of the address. */
 export async function completeRevealsOf(deps: CompleteRevealsDeps, digest: string): Promise<void> {
@@ -176,17 +176,17 @@ async function completeNext(
 }
 
 /** @returns as `complete` */
-const completeOne = async (
+async function completeOne(
   { pool, clock, complete }: CompleteRevealsDeps,
   revealId: string,
-): Promise<boolean> => {
+): Promise<boolean> {
   const context = ownContext(clock);
   // A new trace, because no trace may lead from an enrichment to a reveal (architecture, rule 13).
   if (!(await withoutTrace(() => complete(revealId, context)))) return false;
   // Not ready any more, so that no run reads it; `enrich-reveals` deletes the row when it reads the completion.
   await pool.query('update work.awaited_result set ready = false where reveal_id = $1', [revealId]);
   return true;
-};
+}
 
 /** Joins `a` with the reveals that are pending and that an endpoint subscribes to. */
 const WITH_SUBSCRIBER = `

@@ -65,10 +65,10 @@ const EXPIRED_ID_DAYS = 60;
  * Deletes the streams of expiry events that are older than 60 days. `forget` drops their rows from the read models; until
  * then a repeated run finds the streams again.
  */
-export const deleteExpiredStreams = async (
+export async function deleteExpiredStreams(
   { store, pool, clock, consumers }: DeleteExpiredStreamsOptions,
   forget: (before: string) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   // Everything swept on a day had expired by the end of that day.
   const before = utcDay(clock.now() - EXPIRED_ID_DAYS * DAY);
   const consumerProgress = createConsumerProgress(pool, consumers);
@@ -86,7 +86,7 @@ export const deleteExpiredStreams = async (
     }
   }
   await forget(before);
-};
+}
 
 /** Selects the days before `$1` and their partners by steps along the index, because a day may have millions of ids. */
 const daysIn = (table: 'read.expired_session' | 'read.expired_reveal'): string => `(

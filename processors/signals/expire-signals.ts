@@ -27,10 +27,10 @@ const OVERDUE_MS = 10 * MINUTE;
  * Deletes the signals of expired days, one day at a time. `forget` drops a day's rows from the read model; until then the
  * rows name the stream, so the next run completes an interrupted one.
  */
-export const expireSignals = async (
+export async function expireSignals(
   options: ExpireSignalsOptions,
   forget: (day: string) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   const { store, pool, clock, consumers, signal } = options;
   const consumerProgress = createConsumerProgress(pool, consumers);
   const days = await expiredDays(pool, clock.now());
@@ -46,7 +46,7 @@ export const expireSignals = async (
     else left.push(row);
   }
   await reportBlocked(options, left);
-};
+}
 
 /** A day expires 30 days after its end, with its last signal. */
 const expiredDays = async (pool: pg.Pool, now: number): Promise<ExpiredDay[]> =>
@@ -58,10 +58,10 @@ const expiredDays = async (pool: pg.Pool, now: number): Promise<ExpiredDay[]> =>
     })
   ).rows;
 
-const reportBlocked = async (
+async function reportBlocked(
   { pool, clock, log, consumers, onBlocked }: ExpireSignalsOptions,
   left: readonly ExpiredDay[],
-): Promise<void> => {
+): Promise<void> {
   const expiredAt = ({ day }: ExpiredDay): number => Date.parse(signalsExpireAt(day));
   const overdue = left.filter((row) => expiredAt(row) + OVERDUE_MS <= clock.now());
   const [oldest] = overdue;
@@ -72,4 +72,4 @@ const reportBlocked = async (
     { what: 'signals', rows: overdue.length, oldest: isoTime(expiredAt(oldest)), notPassedBy },
     'expired items are not deleted yet; the next run retries',
   );
-};
+}

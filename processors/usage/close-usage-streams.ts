@@ -14,7 +14,7 @@ const USAGE_DAYS = 400;
 const MAX_STREAMS_PER_RUN = 100;
 
 /** Closes the usage streams of past days, from an hour after midnight, when no process writes to them any more. */
-export const closeUsageStreams = async ({ store, pool, clock }: ProcessorDeps): Promise<void> => {
+export async function closeUsageStreams({ store, pool, clock }: ProcessorDeps): Promise<void> {
   const { rows } = await pool.query<{ source: string }>(
     // Days of trackers are closed by `closeTrackerDays` and hold no counts to total.
     `select source from read.usage_source
@@ -24,13 +24,13 @@ export const closeUsageStreams = async ({ store, pool, clock }: ProcessorDeps): 
   await forEachIsolated(rows, async ({ source }) => {
     await totalUsage(store, source, ownContext(clock));
   });
-};
+}
 
 /** Deletes usage streams past their retention. `forget` drops their rows from the read model. */
-export const expireUsageStreams = async (
+export async function expireUsageStreams(
   { store, pool, clock }: ProcessorDeps,
   forget: (before: string) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   const before = utcDay(clock.now() - USAGE_DAYS * DAY);
   const { rows } = await pool.query<{ source: string }>(
     'select source from read.usage_source where day < $1::date',
@@ -42,7 +42,7 @@ export const expireUsageStreams = async (
     }
   });
   await forget(before);
-};
+}
 
 interface CloseTrackerDaysOptions extends ProcessorDeps {
   /** Waits until the read model reaches the current head of the store; false after a time limit. */
@@ -58,22 +58,22 @@ const CLOSED = `source ^@ '${trackerDayStream('')}' and totalled`;
  * Returns the first day that is not closed (`YYYY-MM-DD`), or null if none is closed. Days that a fast clock closed
  * too early count as open.
  */
-export const trackerDaysClosedBefore = async ({
+export async function trackerDaysClosedBefore({
   pool,
   clock,
-}: Pick<ProcessorDeps, 'pool' | 'clock'>): Promise<string | null> => {
+}: Pick<ProcessorDeps, 'pool' | 'clock'>): Promise<string | null> {
   const { rows } = await pool.query<{ day: string | null }>(
     `select (max(day) + 1)::text as day from read.usage_source where ${CLOSED} and (closed_at is null or closed_at <= $1)`,
     [new Date(aheadAfter(clock.now()))],
   );
   return rows[0]?.day ?? null;
-};
+}
 
 /**
  * Closes past days, oldest first, from an hour after midnight: records how many sessions and reveals began on each
  * tracker, because the counts outlive both (architecture, rule 10).
  */
-export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promise<void> => {
+export async function closeTrackerDays(options: CloseTrackerDaysOptions): Promise<void> {
   const { store, pool, clock, caughtUp } = options;
   const today = utcDay(clock.now() - HOUR);
   if (!(await caughtUp())) return;
@@ -84,7 +84,7 @@ export const closeTrackerDays = async (options: CloseTrackerDaysOptions): Promis
     await closeTrackerDay(store, day, counts, ownContext(clock));
     day = dayAfter(day);
   }
-};
+}
 
 /** Yields a day's counts, in the order in which a closing that was killed has begun to write them. */
 async function* countsOf(pool: pg.Pool, day: string): AsyncGenerator<TrackerHour> {
@@ -105,7 +105,7 @@ async function* countsOf(pool: pg.Pool, day: string): AsyncGenerator<TrackerHour
 }
 
 /** Reopens days that a fast clock closed before their end. @returns whether there were any */
-const reopenDaysClosedAhead = async ({ store, pool, clock }: ProcessorDeps): Promise<boolean> => {
+async function reopenDaysClosedAhead({ store, pool, clock }: ProcessorDeps): Promise<boolean> {
   const { rows } = await pool.query<{ day: string }>(
     `select day::text from read.usage_source where ${CLOSED} and closed_at > $1 order by usage_source.day`,
     [new Date(aheadAfter(clock.now()))],
@@ -115,13 +115,13 @@ const reopenDaysClosedAhead = async ({ store, pool, clock }: ProcessorDeps): Pro
   }
   reportFutureTime('usage_day', rows.length);
   return rows.length > 0;
-};
+}
 
-const firstDay = async ({ pool }: ProcessorDeps): Promise<string | null> => {
+async function firstDay({ pool }: ProcessorDeps): Promise<string | null> {
   const { rows } = await pool.query<{ day: string | null }>(
     `select to_char(min(hour) at time zone 'UTC', 'YYYY-MM-DD') as day from read.tracker_hour`,
   );
   return rows[0]?.day ?? null;
-};
+}
 
 const dayAfter = (day: string): string => utcDay(Date.parse(day) + DAY);

@@ -41,7 +41,7 @@ const FIRST: Pick<ExpiredRow, 'cursor' | 'delivery_id'> = { cursor: '-infinity',
  * Records which deliveries' payloads have expired, so that their totals follow; the API has reported them as expired
  * since that moment. The next run completes an interrupted one.
  */
-export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promise<void> => {
+export async function expireDeliveries(options: ExpireDeliveriesOptions): Promise<void> {
   const { store, pool, clock, projected, signal } = options;
   // Until the previous run's events are projected, its deliveries still appear as due.
   if (!(await projected(await store.head()))) return;
@@ -68,24 +68,24 @@ export const expireDeliveries = async (options: ExpireDeliveriesOptions): Promis
     // Pauses as long as the batch took, as other sweeps do.
     await pause(performance.now() - begun, signal);
   }
-};
+}
 
 /** Expires a delivery whose payload is unreadable before its time. Idempotent. */
-export const expireDelivery = (
+export function expireDelivery(
   deps: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
   delivery: DeliveryRef & { readonly created_at: string },
-): Promise<void> => {
+): Promise<void> {
   const createdAt = isoTime(Date.parse(delivery.created_at));
   return appendExpired(deps, deliveriesStream(delivery.webhook_id, createdAt), [delivery]);
-};
+}
 
 type DeliveryRef = Pick<ExpiredRow, 'delivery_id' | 'webhook_id' | 'partner_id'>;
 
-const appendExpired = async (
+async function appendExpired(
   { store, clock }: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
   stream: string,
   rows: readonly DeliveryRef[],
-): Promise<void> => {
+): Promise<void> {
   const [first] = rows;
   if (first === undefined) return;
   const { webhook_id, partner_id } = first;
@@ -99,17 +99,17 @@ const appendExpired = async (
     // The stream itself has expired; the next sweep drops its rows.
     if (!(error instanceof StreamExpired)) throw error;
   }
-};
+}
 
 /**
  * Deletes delivery metadata past its retention, one stream (a day of an endpoint) at a time. `forget` drops their rows
  * from the read model; until then a repeated run finds the streams again.
  */
-export const deleteOldDeliveries = async (
+export async function deleteOldDeliveries(
   { store, pool, clock }: ProcessorDeps,
   consumers: Consumers,
   forget: (before: string) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   const before = utcDay(clock.now() - WEBHOOK_HISTORY_MS);
   const passed = await createConsumerProgress(pool, consumers).passed();
   for await (const { webhook_id, day } of daysBefore(pool, before)) {
@@ -122,7 +122,7 @@ export const deleteOldDeliveries = async (
     }
   }
   await forget(before);
-};
+}
 
 interface DayOfEndpoint {
   readonly webhook_id: string;

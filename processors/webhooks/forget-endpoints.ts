@@ -21,10 +21,10 @@ export interface ForgetEndpointsOptions extends ProcessorDeps {
  * them out, after all consumers have passed it. The next run completes an interrupted one. `forgetSubscriptions` deletes
  * those that ended before a position from the read model.
  */
-export const forgetDeletedEndpoints = async (
+export async function forgetDeletedEndpoints(
   options: ForgetEndpointsOptions,
   forgetSubscriptions: (before: Position) => Promise<void>,
-): Promise<void> => {
+): Promise<void> {
   const { store, pool, clock, consumers } = options;
   const { rows } = await pool.query<{ partner_id: string }>(
     'select distinct partner_id from read.webhook_endpoint where deleted_at <= $1',
@@ -43,7 +43,7 @@ export const forgetDeletedEndpoints = async (
   }
   await forgetSlots(pool);
   await forgotten;
-};
+}
 
 const SLOTS = 2_500;
 
@@ -63,29 +63,29 @@ const FORGET_SLOTS = `
 const forgetSlots = (pool: pg.Pool): Promise<void> =>
   inPages(pool, { name: 'forget_slots', text: FORGET_SLOTS }, NIL);
 
-const truncateBehindSnapshots = async (
+async function truncateBehindSnapshots(
   { store, pool, clock }: ForgetEndpointsOptions,
   passed: Position,
-): Promise<void> => {
+): Promise<void> {
   const { rows } = await pool.query<{ partner_id: string }>('select partner_id from read.partner');
   await forEachIsolated(rows, async ({ partner_id }) => {
     const stream = endpointsStream(partner_id);
     const snapshot = await newestSnapshot(store, stream, passed, clock.now() - WEBHOOK_HISTORY_MS);
     if (snapshot !== null) await store.truncateBefore(stream, snapshot);
   });
-};
+}
 
 /**
  * Finds the newest snapshot that all consumers have passed and that holds every endpoint deleted after `before`
  * (milliseconds): with very many recent deletions, a snapshot holds only the last of them.
  * @returns its revision; null if there is none or it is the stream's first event
  */
-const newestSnapshot = async (
+async function newestSnapshot(
   store: EventStore,
   stream: string,
   passed: Position,
   before: number,
-): Promise<number | null> => {
+): Promise<number | null> {
   const deletedLately = new Set<string>();
   let snapshot: number | null = null;
   let first: number | null = null;
@@ -102,4 +102,4 @@ const newestSnapshot = async (
     }
   }
   return snapshot === first ? null : snapshot;
-};
+}

@@ -64,7 +64,7 @@ const HURRIED_MS = 500;
  * the read model has their deliveries, so that concurrent ones may exceed the limit (architecture, rule 8). A retried delivery has
  * a row already, so its reservation ends when the queue is next read.
  */
-export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue => {
+export function createWebhookQueue(options: WebhookQueueOptions): WebhookQueue {
   const { deliveryIdOf, maxPending, maxBytes } = options;
   const known = new LRUCache<string, Queue>({ max: MAX_PARTNERS_CACHED });
   /** By partner: deliveries that are not in the read model yet, and when they were reserved. */
@@ -112,7 +112,7 @@ export const createWebhookQueue = (options: WebhookQueueOptions): WebhookQueue =
     };
   };
   return { reserve, endpointsChanged: (partnerId) => known.delete(partnerId) };
-};
+}
 
 const NO_SUBSCRIBERS: QueueReservation = { release: () => undefined, confirm: () => undefined };
 
@@ -126,11 +126,11 @@ const subscribersOf = ({ endpoints }: Queue, to: EventToQueue['to']): string[] =
         )
         .map(({ webhook_id }) => webhook_id);
 
-const readQueue = async (
+async function readQueue(
   { pool, now }: WebhookQueueOptions,
   partnerId: string,
   underWay: Map<string, number> | undefined,
-): Promise<Queue> => {
+): Promise<Queue> {
   const readAt = performance.now();
   // Not empty: for the planner an empty list meets the condition of each partial index, of which it would read one as a whole.
   const asked = [NIL, ...(underWay?.keys() ?? [])];
@@ -157,7 +157,7 @@ const readQueue = async (
   for (const id of queued) underWay?.delete(id);
   for (const [id, since] of underWay ?? []) if (readAt - since > UNDER_WAY_MS) underWay?.delete(id);
   return { endpoints, pending: Number(pending), bytes: Number(bytes), readAt };
-};
+}
 
 type Reserve = Pick<WebhookQueue, 'reserve'>;
 type Reserved<Id extends string> = (

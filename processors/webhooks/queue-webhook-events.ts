@@ -58,7 +58,7 @@ interface Source extends Subscribing {
  * result; repeats are deduplicated by id. It waits until the read model of endpoints has reached the events, and for that of
  * trackers or sessions only where a row is missing.
  */
-export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor => {
+export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
   const { pool, store, dayKeys, endpointsAt, applied } = deps;
   let queuedAt = Number.NEGATIVE_INFINITY;
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
@@ -85,15 +85,15 @@ export const queueWebhookEvents = (deps: QueueEventsDeps): FollowingProcessor =>
     handle: (event) => handleAll([event]),
     handleAll,
   };
-};
+}
 
 const behind = (): Error => new StoreUnavailable('the read models are behind the log');
 
 /** Returns, for each event, the endpoints that were subscribed to it at its position, which the read model has reached. */
-export const subscribersAt = async (
+export async function subscribersAt(
   pool: pg.Pool,
   events: readonly { readonly what: Subscribing; readonly position: Position }[],
-): Promise<string[][]> => {
+): Promise<string[][]> {
   const { rows } = await pool.query<{ webhook_ids: string[] }>({
     name: 'subscribers_at',
     text: SUBSCRIBERS,
@@ -105,7 +105,7 @@ export const subscribersAt = async (
     ],
   });
   return rows.map(({ webhook_ids }) => webhook_ids);
-};
+}
 
 /** In two parts, each along its index: a script may create and delete endpoints all day. */
 const SUBSCRIBERS = `
@@ -119,7 +119,7 @@ const SUBSCRIBERS = `
   from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[]) with ordinality e (partner_id, tracker_id, type, position, nth)
   order by e.nth`;
 
-const sourceOf = (stored: RecordedEvent): Source[] => {
+function sourceOf(stored: RecordedEvent): Source[] {
   const created = readEvent(sessionEvents, stored);
   if (created?.type === 'sessions.SessionCreated.v1') {
     const { data: session } = created;
@@ -133,12 +133,12 @@ const sourceOf = (stored: RecordedEvent): Source[] => {
     return [{ ...reveal, stored, type: 'reveal.completed', session: null, envelope }];
   }
   return [];
-};
+}
 
-const withRecipients = async (
+async function withRecipients(
   deps: QueueEventsDeps,
   notifiable: readonly { readonly source: Source; readonly webhook_ids: readonly string[] }[],
-): Promise<Addressed[]> => {
+): Promise<Addressed[]> {
   const to = notifiable.at(-1)?.source.stored.position as Position;
   const sources = notifiable.map(({ source }) => source);
   const references = await allOf(deps, 'trackers', to, referencesOf, ids(sources, 'tracker_id'));
@@ -174,7 +174,7 @@ const withRecipients = async (
       },
     ];
   });
-};
+}
 
 const ids = (sources: readonly Source[], of: 'tracker_id' | 'session_id'): string[] => [
   ...new Set(sources.map((source) => source[of])),
@@ -184,33 +184,33 @@ const ids = (sources: readonly Source[], of: 'tracker_id' | 'session_id'): strin
  * Reads the rows of these ids. They were projected before any caller could know the ids, but a crash of PostgreSQL may
  * have lost rows; then it waits for the projection and reads again.
  */
-const allOf = async <Row>(
+async function allOf<Row>(
   { pool, applied }: Pick<QueueEventsDeps, 'pool' | 'applied'>,
   name: string,
   to: Position,
   read: (pool: pg.Pool, wanted: readonly string[]) => Promise<Map<string, Row>>,
   wanted: readonly string[],
-): Promise<Map<string, Row>> => {
+): Promise<Map<string, Row>> {
   if (wanted.length === 0) return new Map();
   const rows = await read(pool, wanted);
   if (rows.size === wanted.length) return rows;
   if (!(await applied([name], to))) throw behind();
   return read(pool, wanted);
-};
+}
 
-const referencesOf = async (pool: pg.Pool, trackerIds: readonly string[]) => {
+async function referencesOf(pool: pg.Pool, trackerIds: readonly string[]) {
   const { rows } = await pool.query<{ tracker_id: string; customer_reference: string | null }>({
     name: 'tracker_references',
     text: 'select tracker_id, customer_reference from read.tracker where tracker_id = any ($1)',
     values: [trackerIds],
   });
   return new Map(rows.map((row) => [row.tracker_id, row.customer_reference]));
-};
+}
 
-const storedSessions = async (
+async function storedSessions(
   pool: pg.Pool,
   sessionIds: readonly string[],
-): Promise<Map<string, SealedSession>> => {
+): Promise<Map<string, SealedSession>> {
   const { rows } = await pool.query<SealedSession>({
     name: 'sessions_of_reveals',
     text: `select session_id, sealed,
@@ -219,4 +219,4 @@ const storedSessions = async (
     values: [sessionIds],
   });
   return new Map(rows.map((row) => [row.session_id, row]));
-};
+}

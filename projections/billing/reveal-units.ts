@@ -42,7 +42,7 @@ export const revealUnits: Projection = {
   },
 };
 
-const rowOf = (stored: RecordedEvent): Row | null => {
+function rowOf(stored: RecordedEvent): Row | null {
   const event = readEvent(schemas, stored);
   switch (event?.type) {
     case undefined:
@@ -58,7 +58,7 @@ const rowOf = (stored: RecordedEvent): Row | null => {
     default:
       return unreachable(event);
   }
-};
+}
 
 const COLUMNS =
   'reveal_id, partner_id, tracker_id, key_id, user_id, completed_at, units, position, ledger_number';

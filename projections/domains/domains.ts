@@ -17,7 +17,7 @@ export const domains: Projection = {
   },
 };
 
-const applyOne = async ({ type, data }: DomainEvent, db: pg.ClientBase): Promise<void> => {
+async function applyOne({ type, data }: DomainEvent, db: pg.ClientBase): Promise<void> {
   switch (type) {
     case 'domains.DomainClaimed.v1':
       await db.query(
@@ -55,4 +55,4 @@ const applyOne = async ({ type, data }: DomainEvent, db: pg.ClientBase): Promise
     default:
       unreachable(type);
   }
-};
+}

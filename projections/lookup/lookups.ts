@@ -79,7 +79,7 @@ export interface Changes {
   >;
 }
 
-export const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream: string): void => {
+export function foldIntake(changes: Changes, { type, data }: IntakeEvent, stream: string): void {
   switch (type) {
     case 'lookup.ReservationMade.v1':
       changes.made.set(data.reservation_id, {
@@ -102,13 +102,13 @@ export const foldIntake = (changes: Changes, { type, data }: IntakeEvent, stream
     default:
       unreachable(type);
   }
-};
+}
 
-export const foldEnrichment = (
+export function foldEnrichment(
   changes: Changes,
   { type, data }: EnrichmentEvent,
   { stream, revision, position }: RecordedEvent,
-): void => {
+): void {
   switch (type) {
     case 'lookup.EnrichmentRequested.v1':
       requested(changes, data);
@@ -146,10 +146,10 @@ export const foldEnrichment = (
     default:
       unreachable(type);
   }
-};
+}
 
 /** Changes the batch's own row if there is one, so that no row is written by two parts of the statement. */
-const giveUp = (changes: Changes, { ip, kind, failures }: GaveUp['data']): void => {
+function giveUp(changes: Changes, { ip, kind, failures }: GaveUp['data']): void {
   const is_complete = kind === 'completion';
   const answered_by = is_complete ? failures.map(({ provider }) => provider) : [];
   const saved = changes.saved.get(ip);
@@ -169,21 +169,21 @@ const giveUp = (changes: Changes, { ip, kind, failures }: GaveUp['data']): void 
     is_complete: is_complete || before?.is_complete === true,
     answered_by: [...(before?.answered_by ?? []), ...answered_by],
   });
-};
+}
 
-const end = (
+function end(
   changes: Changes,
   ip: string,
   state: 'completed' | 'gave_up',
   at: string,
   settles: readonly Reservation[],
-): void => {
+): void {
   changes.work.set(ip, null);
   changes.attempts.delete(ip);
   for (const { reservation_id } of settles) move(changes, reservation_id, state, at);
-};
+}
 
-const requested = (changes: Changes, data: Requested['data']): void => {
+function requested(changes: Changes, data: Requested['data']): void {
   const { ip, round, kind, requested_at, reservation } = data;
   changes.attempts.delete(ip);
   changes.work.set(ip, {
@@ -197,47 +197,47 @@ const requested = (changes: Changes, data: Requested['data']): void => {
     asked_by: reservation?.partner_id ?? NO_PARTNER,
   });
   if (reservation) submitted(changes, ip, kind, reservation);
-};
+}
 
-const attempted = ({ work, attempts }: Changes, failed: AttemptFailed['data']): void => {
+function attempted({ work, attempts }: Changes, failed: AttemptFailed['data']): void {
   const { ip, attempt, next_attempt_at, failed_at: last_attempt_at } = failed;
   const changed = { attempts: attempt, next_attempt_at, last_attempt_at };
   const row = work.get(ip);
   if (row) Object.assign(row, changed);
   else attempts.set(ip, { ip, ...changed });
-};
+}
 
 /** Adds a reservation whose own event may have been truncated from the log. */
-const restore = (
+function restore(
   { made }: Changes,
   facts: Omit<ReservationRow, 'state' | 'ended_at' | 'attempts_before'>,
   state: 'reserved' | 'submitted',
   attempts_before: number,
-): void => {
+): void {
   if (made.has(facts.reservation_id)) return;
   made.set(facts.reservation_id, { ...facts, state, ended_at: null, attempts_before });
-};
+}
 
-const submitted = (
+function submitted(
   changes: Changes,
   ip: string,
   kind: WorkKind,
   reservation: Reservation,
   attempts_before = 0,
-): void => {
+): void {
   const { reservation_id, partner_id, key_id, submitted_at: made_at } = reservation;
   restore(changes, { reservation_id, partner_id, key_id, ip, kind, made_at }, 'submitted', attempts_before);
   move(changes, reservation_id, 'submitted', null, attempts_before);
-};
+}
 
 /** Moves a reservation to a state. `completed` and `gave_up` are final; `settled` may be replaced by them. */
-const move = (
+function move(
   changes: Changes,
   id: string,
   state: ReservationRow['state'],
   ended_at: string | null,
   attempts: number | null = null,
-): void => {
+): void {
   const made = changes.made.get(id);
   const attempts_before =
     attempts ?? made?.attempts_before ?? changes.states.get(id)?.attempts_before ?? null;
@@ -245,7 +245,7 @@ const move = (
   const before = changes.states.get(id)?.state;
   if (before && isEnded(before, state)) return;
   changes.states.set(id, { reservation_id: id, state, ended_at, attempts_before });
-};
+}
 
 const isEnded = (before: ReservationRow['state'], next: ReservationRow['state']): boolean =>
   before === 'completed' || before === 'gave_up' || (before === 'settled' && next === 'submitted');
@@ -275,7 +275,7 @@ export const lookups: Projection = {
   },
 };
 
-const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
+async function write(changes: Changes, db: pg.ClientBase): Promise<void> {
   const { saved, forgotten, givenUp, work, attempts, made, states } = changes;
   const sizes = [saved, givenUp, work, attempts, made, states].map(({ size }) => size);
   if (sizes.every((size) => size === 0)) return;
@@ -295,7 +295,7 @@ const write = async (changes: Changes, db: pg.ClientBase): Promise<void> => {
   await db.query({ name: 'apply_lookups', text: APPLY, values });
   const isDue = open.length > 0 || attempts.size > 0;
   if (isDue) await notify(db, DUE_CHANNEL);
-};
+}
 
 const SAVED = `match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, answered_by,
                snapshotted`;
@@ -348,6 +348,6 @@ export const forgetReservationsBefore = (db: pg.Pool, day: string): Promise<void
   forgetBefore(db, ['reservation', 'ended_at'], day);
 
 /** Deletes the row of a stream that the event store has deleted. */
-export const forgetLookupStream = async (db: pg.Pool, stream: string): Promise<void> => {
+export async function forgetLookupStream(db: pg.Pool, stream: string): Promise<void> {
   await db.query('delete from read.forgotten_lookup where stream = $1', [stream]);
-};
+}

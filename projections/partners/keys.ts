@@ -28,7 +28,7 @@ const KEY_LIMITS = `requests_per_second, new_enrichments_per_day, pending_enrich
 
 const CEILINGS = `requests_per_second, new_enrichments_per_day, pending_enrichments, keys, domains, company_signals`;
 
-const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promise<void> => {
+async function applyOne({ type, data }: PartnerEvent, db: pg.ClientBase): Promise<void> {
   switch (type) {
     case 'partners.PartnerCreated.v1':
       await db.query(
@@ -70,9 +70,9 @@ const applyOne = async ({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
     default:
       unreachable(type);
   }
-};
+}
 
-const applyToUser = async ({ type, data }: UserEvent, db: pg.ClientBase): Promise<void> => {
+async function applyToUser({ type, data }: UserEvent, db: pg.ClientBase): Promise<void> {
   switch (type) {
     case 'partners.UserCreated.v1':
       await db.query(
@@ -92,4 +92,4 @@ const applyToUser = async ({ type, data }: UserEvent, db: pg.ClientBase): Promis
     default:
       unreachable(type);
   }
-};
+}

@@ -58,11 +58,11 @@ export const reveals: Projection = {
 const write = (name: string, text: string, rows: readonly object[], db: pg.ClientBase) =>
   db.query({ name, text, values: [JSON.stringify(rows)] });
 
-const rowAfter = (
+function rowAfter(
   before: WrittenRow | undefined,
   { type, data }: RevealEvent,
   { revision, position }: RecordedEvent,
-): WrittenRow => {
+): WrittenRow {
   const origin = { last_revision: revision, last_position: String(position) };
   switch (type) {
     case 'reveals.RevealRequested.v1':
@@ -72,7 +72,7 @@ const rowAfter = (
     default:
       return unreachable(type);
   }
-};
+}
 
 const COMPLETION = 'completed_at, billable, result, last_revision, last_position';
 const COLUMNS = [...Object.keys(revealFacts.shape), COMPLETION].join(', ');

@@ -51,7 +51,7 @@ export const sessions: Projection = {
   },
 };
 
-const fold = ({ created, visited, expired }: Changes, stored: RecordedEvent): void => {
+function fold({ created, visited, expired }: Changes, stored: RecordedEvent): void {
   const event = readEvent(schemas, stored);
   if (event === null) return;
   const { stream, revision: last_revision } = stored;
@@ -82,16 +82,16 @@ const fold = ({ created, visited, expired }: Changes, stored: RecordedEvent): vo
     default:
       unreachable(event);
   }
-};
+}
 
-const write = async ({ created, visited, expired }: Changes, db: pg.ClientBase): Promise<void> => {
+async function write({ created, visited, expired }: Changes, db: pg.ClientBase): Promise<void> {
   const run = async (name: string, text: string, rows: ReadonlyMap<string, object>): Promise<void> => {
     if (rows.size > 0) await db.query({ name, text, values: [toJson(rows.values())] });
   };
   await run('create_sessions', CREATE, created);
   await run('visit_sessions', VISIT, visited);
   await run('expire_sessions', EXPIRE, expired);
-};
+}
 
 const COLUMNS = `session_id, partner_id, tracker_id, visitor_country, sealed, first_seen_at, last_seen_at, expires_at,
                  position, stream, last_revision, last_position`;

@@ -55,7 +55,7 @@ const KEEP = `
   on conflict (event_id) do nothing`;
 
 /** Deletes the rows of a day (`YYYY-MM-DD`) whose stream the event store has deleted. */
-export const forgetSignalsOf = async (db: pg.Pool, day: string): Promise<void> => {
+export async function forgetSignalsOf(db: pg.Pool, day: string): Promise<void> {
   await forgetInBatches(
     db,
     `delete from read.signal where event_id = any (array(
@@ -64,4 +64,4 @@ export const forgetSignalsOf = async (db: pg.Pool, day: string): Promise<void> =
   );
   // The day goes last, because its row names the stream for a repeated run.
   await db.query('delete from read.signal_day where day = $1::date', [day]);
-};
+}

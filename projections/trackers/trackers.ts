@@ -17,7 +17,7 @@ export const trackers: Projection = {
   },
 };
 
-const applyOne = async ({ type, data }: TrackerEvent, db: pg.ClientBase): Promise<void> => {
+async function applyOne({ type, data }: TrackerEvent, db: pg.ClientBase): Promise<void> {
   const set = (column: 'disabled_at' | 'deleted_at', at: string | null, of: { tracker_id: string }) =>
     db.query(`update tracker set ${column} = $2 where tracker_id = $1`, [of.tracker_id, at]);
   switch (type) {
@@ -43,4 +43,4 @@ const applyOne = async ({ type, data }: TrackerEvent, db: pg.ClientBase): Promis
     default:
       unreachable(type);
   }
-};
+}

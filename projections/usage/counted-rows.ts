@@ -14,12 +14,12 @@ export interface Row<Count extends Counted> {
 export type Rows<Count extends Counted> = Map<string, Row<Count>>;
 
 /** Merges a count into the batch. `plus` null: the count replaces all earlier ones. */
-export const put = <Count extends Counted>(
+export function put<Count extends Counted>(
   rows: Rows<Count>,
   source: string,
   count: Count,
   plus: ((sum: Count | undefined, row: Count) => Count) | null,
-): void => {
+): void {
   const key = [source, ...count.filter((part) => typeof part === 'string')].join(' ');
   const before = rows.get(key);
   rows.set(
@@ -28,7 +28,7 @@ export const put = <Count extends Counted>(
       ? { source, count: plus(before?.count, count), absolute: before?.absolute ?? false }
       : { source, count, absolute: true },
   );
-};
+}
 
 const columns = <Count extends Counted>(rows: readonly Row<Count>[]): unknown[] => [
   rows.map(({ source }) => source),
@@ -41,29 +41,29 @@ const columns = <Count extends Counted>(rows: readonly Row<Count>[]): unknown[] 
  * Writes the batch.
  * @param upsert makes the statement, with the sources as its first parameter and each part of the counts as another
  */
-export const writeRows = async <Count extends Counted>(
+export async function writeRows<Count extends Counted>(
   db: pg.ClientBase,
   name: string,
   upsert: (absolute: boolean) => string,
   rows: Rows<Count>,
-): Promise<void> => {
+): Promise<void> {
   for (const absolute of [true, false]) {
     const some = [...rows.values()].filter((row) => row.absolute === absolute);
     if (some.length === 0) continue;
     await db.query({ name: `${name} ${absolute}`, text: upsert(absolute), values: columns(some) });
   }
-};
+}
 
 /** Deletes hours that corrections have reduced to zero, as if they had never been counted. `text`: by `keys` parameters. */
-export const deleteEmpty = async <Count extends Counted>(
+export async function deleteEmpty<Count extends Counted>(
   db: pg.ClientBase,
   name: string,
   text: string,
   keys: number,
   corrected: readonly Row<Count>[],
-): Promise<void> => {
+): Promise<void> {
   if (corrected.length > 0) await db.query({ name, text, values: columns(corrected).slice(0, keys) });
-};
+}
 
 /** The assignments of an upsert `as present`. */
 export const sums = (names: readonly string[], absolute: boolean): string =>

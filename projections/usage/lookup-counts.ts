@@ -36,7 +36,7 @@ interface Changes {
 }
 
 /** Adds up the changes of a batch, by stream, key, hour and outcome. */
-const changesOf = (events: readonly RecordedEvent[]): Changes => {
+function changesOf(events: readonly RecordedEvent[]): Changes {
   const rows: Rows<LookupCount> = new Map();
   const sources = new Map<string, Source>();
   const corrected: Row<LookupCount>[] = [];
@@ -76,7 +76,7 @@ const changesOf = (events: readonly RecordedEvent[]): Changes => {
     }
   }
   return { rows, sources, corrected };
-};
+}
 
 const KEY_COLUMNS = 4;
 
@@ -116,6 +116,6 @@ const AGES = [
 ] as const;
 
 /** Deletes usage of streams that the event store has deleted: days before `day` (`YYYY-MM-DD`). */
-export const forgetUsageBefore = async (db: pg.Pool, day: string): Promise<void> => {
+export async function forgetUsageBefore(db: pg.Pool, day: string): Promise<void> {
   for (const age of AGES) await forgetBefore(db, age, day);
-};
+}

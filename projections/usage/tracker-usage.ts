@@ -30,12 +30,12 @@ export const trackerUsage: Projection = {
   },
 };
 
-const fold = (
+function fold(
   calls: Rows<TrackerCalls>,
   begun: Rows<TrackerHour>,
   corrected: Row<TrackerCalls>[],
   stored: RecordedEvent,
-): void => {
+): void {
   const event = readEvent(schemas, stored);
   switch (event?.type) {
     case 'usage.TrackerCallsCounted.v1':
@@ -64,7 +64,7 @@ const fold = (
       return;
     }
   }
-};
+}
 
 const plusHour = (sum: TrackerHour | undefined, row: TrackerHour): TrackerHour =>
   sum ? [sum[0], sum[1], sum[2] + row[2], sum[3] + row[3]] : row;

@@ -71,15 +71,15 @@ export const deliveries: Projection = {
   },
 };
 
-const forgetEndpoints = async (
+async function forgetEndpoints(
   { partner_id, endpoints, forgottenBefore }: Snapshot,
   db: pg.ClientBase,
-): Promise<void> => {
+): Promise<void> {
   await db.query(
     'delete from webhook_health where partner_id = $1 and webhook_id <> all ($2) and deleted_at <= $3',
     [partner_id, endpoints.map(({ webhook_id }) => webhook_id), forgottenBefore],
   );
-};
+}
 
 const ISO = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
 const iso = (...columns: string[]): string =>
@@ -96,7 +96,7 @@ const HEALTH = `
          ${iso('last_attempt_at', 'paused_at', 'deleted_at', 'still_since')}
   from webhook_health where webhook_id = any ($1)`;
 
-const load = async (handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> => {
+async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> {
   const ids = new Set<string>();
   const webhooks = new Set<string>();
   for (const one of handled) {
@@ -125,23 +125,23 @@ const load = async (handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     attempts: new Map(),
     due: new Map(),
   };
-};
+}
 
-const write = async (fold: Fold, db: pg.ClientBase): Promise<void> => {
+async function write(fold: Fold, db: pg.ClientBase): Promise<void> {
   const { added, changed, changedHealth } = fold;
   const totals = [...fold.totals.values()].filter((total) => total.deliveries !== 0);
   if (added.size + changed.size + changedHealth.size === 0) return;
   const values = [added.values(), changed, totals, changedHealth, fold.attempts.values()].map(toJson);
   await db.query({ name: 'apply_deliveries', text: APPLY, values });
-};
+}
 
 /** Names the endpoints with due deliveries, or none where they are too many for a notification. */
-const notifyDue = async ({ due }: Fold, db: pg.ClientBase): Promise<void> => {
+async function notifyDue({ due }: Fold, db: pg.ClientBase): Promise<void> {
   if (due.size === 0) return;
   const named = JSON.stringify([...due.values()]);
   const isTooLong = Buffer.byteLength(named) > MAX_NOTIFICATION_BYTES;
   await notify(db, DELIVERIES_CHANNEL, isTooLong ? '' : named);
-};
+}
 
 const ADDED = `delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts, cycle_attempts, cycle_started_at,
                stood_still_ms, created_at, position, payload_expires_at, last_attempt_at, delivered_at, next_attempt_at,
@@ -178,20 +178,20 @@ const APPLY = `
 const FORGOTTEN_AT_ONCE = 2_000;
 
 /** Deletes deliveries created before `day` (`YYYY-MM-DD`, UTC), whose streams the event store has deleted. */
-export const forgetDeliveriesBefore = async (db: pg.Pool, day: string): Promise<void> => {
+export async function forgetDeliveriesBefore(db: pg.Pool, day: string): Promise<void> {
   for (;;) {
     const { rows } = await db.query<{ webhook_id: string }>(OLDEST, [day, FORGOTTEN_AT_ONCE]);
     if (rows.length === 0) return;
     for (const { webhook_id } of rows) await forgetOfEndpoint(db, webhook_id, day);
   }
-};
+}
 
 const OLDEST = `
   select distinct webhook_id from (
     select webhook_id from read.webhook_total where day < $1::date order by day, webhook_id limit $2) oldest`;
 
 /** The totals go last, because they name the endpoint for a repeated run. */
-const forgetOfEndpoint = async (db: pg.Pool, webhookId: string, day: string): Promise<void> => {
+async function forgetOfEndpoint(db: pg.Pool, webhookId: string, day: string): Promise<void> {
   // All states, because the payloads of all of these deliveries have expired.
   for (const state of ['expired', 'pending', 'delivered', 'failed']) {
     for (let deleted = FORGOTTEN_AT_ONCE; deleted === FORGOTTEN_AT_ONCE; ) {
@@ -202,7 +202,7 @@ const forgetOfEndpoint = async (db: pg.Pool, webhookId: string, day: string): Pr
   for (const table of ['webhook_attempt_hour', 'webhook_total']) {
     await db.query(`delete from read.${table} where webhook_id = $1 and day < $2::date`, [webhookId, day]);
   }
-};
+}
 
 const FORGET = `
   delete from read.webhook_delivery where delivery_id = any (array(

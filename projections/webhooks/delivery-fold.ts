@@ -75,7 +75,7 @@ export interface Fold extends Health {
 type Data<Name extends DeliveryEvent['type']> = EventOf<Pick<typeof deliveryEvents, Name>>['data'];
 
 /** Applies an event of a delivery. Only the first event of a delivery, a cycle or an attempt counts; repeats are ignored. */
-export const foldDelivery = (fold: Fold, { type, data }: DeliveryEvent, position: bigint): void => {
+export function foldDelivery(fold: Fold, { type, data }: DeliveryEvent, position: bigint): void {
   switch (type) {
     case 'webhooks.DeliveryQueued.v1':
       queued(fold, data, position);
@@ -92,9 +92,9 @@ export const foldDelivery = (fold: Fold, { type, data }: DeliveryEvent, position
     default:
       unreachable(type);
   }
-};
+}
 
-const queued = (fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>, position: bigint): void => {
+function queued(fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>, position: bigint): void {
   const { source_position, ...known } = data;
   const health = healthOf(fold, data);
   if (source_position !== null && BigInt(source_position) > BigInt(health.fanned_out_to ?? -1)) {
@@ -121,9 +121,9 @@ const queued = (fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>, position: 
   fold.added.set(row.delivery_id, row);
   count(fold, row, 1);
   addDue(fold, row, data.created_at);
-};
+}
 
-const attempted = (fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): void => {
+function attempted(fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): void {
   const row = fold.deliveries.get(data.delivery_id);
   if (row?.state !== 'pending' || row.cycle !== data.cycle || row.cycle_attempts + 1 !== data.attempt) return;
   change(fold, row, {
@@ -141,9 +141,9 @@ const attempted = (fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): voi
     failures_in_row: data.error === null ? 0 : health.failures_in_row + 1,
     last_attempt_at: later(health.last_attempt_at, data.started_at),
   }));
-};
+}
 
-const retried = (fold: Fold, data: Data<'webhooks.DeliveryRetried.v1'>): void => {
+function retried(fold: Fold, data: Data<'webhooks.DeliveryRetried.v1'>): void {
   const row = fold.deliveries.get(data.delivery_id);
   if (!row || row.state === 'pending' || row.state === 'expired' || row.cycle + 1 !== data.cycle) return;
   change(fold, row, {
@@ -155,22 +155,22 @@ const retried = (fold: Fold, data: Data<'webhooks.DeliveryRetried.v1'>): void =>
     delivered_at: null,
     next_attempt_at: data.retried_at,
   });
-};
+}
 
-const expired = (fold: Fold, deliveryId: string): void => {
+function expired(fold: Fold, deliveryId: string): void {
   const row = fold.deliveries.get(deliveryId);
   if (row && row.state !== 'expired') change(fold, row, { state: 'expired', next_attempt_at: null });
-};
+}
 
-const change = (fold: Fold, row: DeliveryRow, to: Partial<DeliveryRow>): void => {
+function change(fold: Fold, row: DeliveryRow, to: Partial<DeliveryRow>): void {
   count(fold, row, -1);
   Object.assign(row, to);
   count(fold, row, 1);
   if (!fold.added.has(row.delivery_id)) fold.changed.add(row);
   if (row.next_attempt_at !== null) addDue(fold, row, row.next_attempt_at);
-};
+}
 
-const count = (fold: Fold, row: DeliveryRow, more: 1 | -1): void => {
+function count(fold: Fold, row: DeliveryRow, more: 1 | -1): void {
   const { webhook_id, partner_id, state } = row;
   const day = row.created_at.slice(0, 10);
   const key = `${webhook_id} ${day} ${state}`;
@@ -181,13 +181,13 @@ const count = (fold: Fold, row: DeliveryRow, more: 1 | -1): void => {
   const health = healthOf(fold, row);
   health.pending += more;
   fold.changedHealth.add(health);
-};
+}
 
-const countAttempt = (
+function countAttempt(
   fold: Fold,
   { webhook_id, partner_id, created_at }: DeliveryRow,
   { started_at, ended_at, error, http_status: status }: Data<'webhooks.DeliveryAttempted.v1'>,
-): void => {
+): void {
   const day = created_at.slice(0, 10);
   const hour = `${started_at.slice(0, 13)}:00:00Z`;
   const outcome = error ?? 'delivered';
@@ -198,7 +198,7 @@ const countAttempt = (
   row.attempts += 1;
   row.duration_ms += Math.max(0, Date.parse(ended_at) - Date.parse(started_at));
   fold.attempts.set(key, row);
-};
+}
 
 /** Returns the later of two ISO 8601 times, unless the known one is so far ahead that a fast clock must have set it. */
 const later = (known: string | null, other: string): string =>
@@ -232,7 +232,7 @@ export interface Health {
 }
 
 /** Applies an event of an endpoint to its health. */
-export const foldEndpoint = (fold: Health, { type, data }: EndpointChangeEvent, position: bigint): void => {
+export function foldEndpoint(fold: Health, { type, data }: EndpointChangeEvent, position: bigint): void {
   const known = healthOf(fold, data);
   if (known.last_position !== null && BigInt(known.last_position) >= position) return;
   const last_position = position.toString();
@@ -255,15 +255,15 @@ export const foldEndpoint = (fold: Health, { type, data }: EndpointChangeEvent, 
     default:
       unreachable(type);
   }
-};
+}
 
 /** Applies a snapshot to an endpoint whose earlier events may have been truncated. */
-export const foldSnapshot = (
+export function foldSnapshot(
   fold: Health,
   partner_id: string,
   { webhook_id, enabled, updated_at, deleted_at }: SnapshottedEndpoint,
   position: bigint,
-): void => {
+): void {
   const of = { webhook_id, partner_id };
   if (healthOf(fold, of).last_position !== null) return;
   changeHealth(fold, of, updated_at, () => ({
@@ -271,13 +271,13 @@ export const foldSnapshot = (
     paused_at: enabled || deleted_at !== null ? null : updated_at,
     deleted_at,
   }));
-};
+}
 
 /** Returns the endpoint's row, or a new one. */
-export const healthOf = (
+export function healthOf(
   fold: Health,
   { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
-): HealthRow => {
+): HealthRow {
   const known = fold.health.get(webhook_id);
   if (known) return known;
   const fresh: HealthRow = {
@@ -295,15 +295,15 @@ export const healthOf = (
   };
   fold.health.set(webhook_id, fresh);
   return fresh;
-};
+}
 
 /** Changes an endpoint's health at `at` (ISO 8601). Overlapping pauses and open breakers count as one suspension. */
-export const changeHealth = (
+export function changeHealth(
   fold: Health,
   of: { readonly webhook_id: string; readonly partner_id: string },
   at: string,
   to: (health: HealthRow) => Partial<HealthRow>,
-): void => {
+): void {
   const health = healthOf(fold, of);
   const before = isSuspended(health);
   Object.assign(health, to(health));
@@ -315,7 +315,7 @@ export const changeHealth = (
     addDue(fold, health, '');
   }
   fold.changedHealth.add(health);
-};
+}
 
 /** An endpoint is suspended while the partner has paused it or its breaker is open: only this pauses the seven days. */
 const isSuspended = ({ paused_at, failures_in_row }: HealthRow): boolean =>
@@ -326,11 +326,11 @@ export const suspendedMs = ({ still_ms, still_since }: HealthRow, at: string): n
   still_ms + (still_since === null ? 0 : Math.max(0, Date.parse(at) - Date.parse(still_since)));
 
 /** Schedules a notification of the endpoint from `from` on (ISO 8601; '' means now). */
-export const addDue = (
+export function addDue(
   fold: Health,
   { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
   from: string,
-): void => {
+): void {
   const known = fold.due.get(webhook_id)?.[2];
   if (known === undefined || from < known) fold.due.set(webhook_id, [webhook_id, partner_id, from]);
-};
+}

@@ -28,7 +28,7 @@ export const webhooks: Projection = {
 type Origin = Pick<RecordedEvent, 'stream' | 'revision' | 'position' | 'metadata'>;
 type Data<Name extends EndpointEvent['type']> = EventOf<Pick<typeof endpointEvents, Name>>['data'];
 
-const applyOne = async ({ type, data }: EndpointEvent, origin: Origin, db: pg.ClientBase): Promise<void> => {
+async function applyOne({ type, data }: EndpointEvent, origin: Origin, db: pg.ClientBase): Promise<void> {
   switch (type) {
     case 'webhooks.EndpointCreated.v1': {
       const row = { ...data, enabled: true, updated_at: data.created_at };
@@ -49,7 +49,7 @@ const applyOne = async ({ type, data }: EndpointEvent, origin: Origin, db: pg.Cl
     default:
       unreachable(type);
   }
-};
+}
 
 const UPDATED = 'name = $4, events = $5, enabled = $6, updated_at = $7';
 const ROTATED = 'previous_secret = secret, secret = $4, secret_rotation_until = $5, updated_at = $6';
@@ -58,30 +58,30 @@ const DELETED =
   'enabled = false, deleted_at = $4, secret = null, previous_secret = null, secret_rotation_until = null';
 
 /** Updates the endpoint's row (parameters from $4), unless it already has this event. @returns whether it was updated */
-const set = async (
+async function set(
   db: pg.ClientBase,
   { revision, position }: Origin,
   webhook_id: string,
   assignments: string,
   values: readonly unknown[],
-): Promise<boolean> => {
+): Promise<boolean> {
   const { rowCount } = await db.query(
     `update webhook_endpoint set ${assignments}, last_revision = $2, last_position = $3
      where webhook_id = $1 and last_revision < $2`,
     [webhook_id, revision, String(position), ...values],
   );
   return rowCount === 1;
-};
+}
 
 const COLUMNS = `webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at, updated_at, deleted_at, secret,
                  previous_secret, secret_rotation_until, last_revision, last_position`;
 
 /** Adds an endpoint, with its subscription, unless it is there. */
-const insert = async (
+async function insert(
   db: pg.ClientBase,
   row: { readonly webhook_id: string; readonly enabled: boolean },
   { revision, position }: Origin,
-): Promise<void> => {
+): Promise<void> {
   const { rowCount } = await db.query(
     `insert into webhook_endpoint (${COLUMNS})
      select ${COLUMNS} from json_populate_record(null::webhook_endpoint, $1)
@@ -89,34 +89,34 @@ const insert = async (
     [JSON.stringify({ ...row, last_revision: revision, last_position: String(position) })],
   );
   if (rowCount === 1 && row.enabled) await subscribe(db, row.webhook_id, position);
-};
+}
 
-const updated = async (
+async function updated(
   { webhook_id, name, events, enabled, updated_at }: Data<'webhooks.EndpointUpdated.v1'>,
   origin: Origin,
   db: pg.ClientBase,
-): Promise<void> => {
+): Promise<void> {
   const isNew = await set(db, origin, webhook_id, UPDATED, [name, events, enabled, updated_at]);
   if (!isNew) return;
   await unsubscribe(db, webhook_id, origin.position, enabled ? events : null);
   if (enabled) await subscribe(db, webhook_id, origin.position);
-};
+}
 
-const deleted = async (
+async function deleted(
   { webhook_id, deleted_at }: Data<'webhooks.EndpointDeleted.v1'>,
   origin: Origin,
   db: pg.ClientBase,
-): Promise<void> => {
+): Promise<void> {
   const isNew = await set(db, origin, webhook_id, DELETED, [deleted_at]);
   if (isNew) await unsubscribe(db, webhook_id, origin.position, null);
-};
+}
 
 /** Restores endpoints whose earlier events may have been truncated. */
-const snapshotted = async (
+async function snapshotted(
   { endpoints }: Data<'webhooks.EndpointsSnapshotted.v1'>,
   origin: Origin,
   db: pg.ClientBase,
-): Promise<void> => {
+): Promise<void> {
   const partner_id = origin.stream.slice(WEBHOOKS_PREFIX.length);
   for (const { previous: previous_secret, ...endpoint } of endpoints) {
     const withoutSecrets = { secret: null, previous_secret: null, secret_rotation_until: null };
@@ -132,7 +132,7 @@ const snapshotted = async (
      delete from webhook_subscription s using gone where s.webhook_id = gone.webhook_id`,
     [partner_id, endpoints.map(({ webhook_id }) => webhook_id), forgottenBefore],
   );
-};
+}
 
 /** Opens a subscription with the endpoint's current events, unless one is open. */
 const subscribe = (db: pg.ClientBase, webhookId: string, position: bigint) =>

@@ -44,7 +44,7 @@ const STORE = `
   on conflict (partner_id, day) do update set bytes = known.bytes + excluded.bytes`;
 
 /** Deletes bodies, and the partner's total of a day with the day's last body. */
-const forget = async (db: pg.ClientBase, expired: readonly string[]): Promise<void> => {
+async function forget(db: pg.ClientBase, expired: readonly string[]): Promise<void> {
   await db.query({
     name: 'forget_payloads',
     text: `with gone as (
@@ -56,4 +56,4 @@ const forget = async (db: pg.ClientBase, expired: readonly string[]): Promise<vo
     values: [expired],
   });
   await db.query('delete from webhook_retained where bytes <= 0');
-};
+}

@@ -69,17 +69,17 @@ export const countUnitsOfUsers = (
     group by user_id`);
 
 /** A partner's completed reveals and their units, in a UTC month (`YYYY-MM`) or ever. */
-export const countUnits = (
+export function countUnits(
   db: DatabasePool,
   partnerId: string,
   month?: string,
   upTo?: bigint,
-): Promise<z.output<typeof unitsRow>> => {
+): Promise<z.output<typeof unitsRow>> {
   const when = month === undefined ? sql.fragment`true` : during(month);
   return db.one(sql.type(unitsRow)`
     select coalesce(sum(units), 0)::int as units, count(*)::int as completed
     from read.reveal_unit where partner_id = ${partnerId} and ${when} and ${until(upTo)}`);
-};
+}
 
 export interface UnitsOfMonth extends z.output<typeof unitsRow> {
   /** `YYYY-MM`. */
@@ -90,7 +90,7 @@ export interface UnitsOfMonth extends z.output<typeof unitsRow> {
  * A partner's completed reveals and their units by UTC month (`YYYY-MM`), the newest first, months without any left out. Month
  * by month, because a statement over all months of a partner with millions of reveals takes too long.
  */
-export const listMonths = async (db: DatabasePool, partnerId: string): Promise<readonly UnitsOfMonth[]> => {
+export async function listMonths(db: DatabasePool, partnerId: string): Promise<readonly UnitsOfMonth[]> {
   const span = await db.one(sql.type(z.object({ first: z.string().nullable(), last: z.string().nullable() }))`
     select min(completed_at) as first, max(completed_at) as last from read.reveal_unit where partner_id = ${partnerId}`);
   if (span.first === null || span.last === null) return [];
@@ -102,7 +102,7 @@ export const listMonths = async (db: DatabasePool, partnerId: string): Promise<r
     end = monthStart(month);
   }
   return months;
-};
+}
 
 const dayRow = z.object({ day: z.string(), completed: z.number(), units: z.number() });
 
@@ -120,10 +120,10 @@ export const listDays = (
 
 /** The first instant of a UTC month `YYYY-MM`, and that of the next. */
 export const monthStart = (month: string): string => `${month}-01T00:00:00.000Z`;
-export const monthEnd = (month: string): string => {
+export function monthEnd(month: string): string {
   const start = new Date(monthStart(month));
   return new Date(start.setUTCMonth(start.getUTCMonth() + 1)).toISOString();
-};
+}
 
 const unitRow = z.object({
   reveal_id: z.string(),
@@ -140,7 +140,7 @@ const unitRow = z.object({
 const PAGE = 1_000;
 
 /** All rows of a partner's completed reveals up to a position of the log, in the log's order. */
-export const readUnitRows = async (db: DatabasePool, partnerId: string, upTo: bigint): Promise<UnitRow[]> => {
+export async function readUnitRows(db: DatabasePool, partnerId: string, upTo: bigint): Promise<UnitRow[]> {
   const rows: UnitRow[] = [];
   for (;;) {
     const after = rows.at(-1)?.position ?? -1n;
@@ -152,4 +152,4 @@ export const readUnitRows = async (db: DatabasePool, partnerId: string, upTo: bi
     for (const { cursor, ...row } of page) rows.push({ ...row, position: BigInt(cursor) });
     if (page.length < PAGE) return rows;
   }
-};
+}

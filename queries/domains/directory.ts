@@ -11,7 +11,7 @@ export interface DomainDirectory {
 }
 
 /** Returns the partner for which a host name in lower case is active; null: none. */
-export const findDomainOwner = async (pool: pg.Pool, hostname: string): Promise<string | null> => {
+export async function findDomainOwner(pool: pg.Pool, hostname: string): Promise<string | null> {
   if (!isHostname(hostname)) return null;
   const { rows } = await pool.query<{ partner_id: string }>({
     name: 'domain_owner',
@@ -19,13 +19,13 @@ export const findDomainOwner = async (pool: pg.Pool, hostname: string): Promise<
     values: [hostname],
   });
   return rows[0]?.partner_id ?? null;
-};
+}
 
 /**
  * Returns whether a certificate may be fetched for a name in lower case: it is active, and among as many of its partner's, the
  * longest active first, as the partner may have. A proxy in front may ask for each name that a TLS handshake has.
  */
-export const createCertificateNames = (pool: pg.Pool): ((hostname: string) => Promise<boolean>) => {
+export function createCertificateNames(pool: pg.Pool): (hostname: string) => Promise<boolean> {
   const find = rowLoader(async (hostnames) => {
     const { rows } = await pool.query<{ hostname: string }>({
       name: 'certificate_domains',
@@ -41,10 +41,10 @@ export const createCertificateNames = (pool: pg.Pool): ((hostname: string) => Pr
     return new Map(rows.map(({ hostname }) => [hostname, true]));
   });
   return async (hostname) => isHostname(hostname) && (await find(hostname)) !== null;
-};
+}
 
 /** What is not found is not waited for: a name that was activated a moment ago has been pending for longer. */
-export const createDomainDirectory = (pool: pg.Pool): DomainDirectory => {
+export function createDomainDirectory(pool: pg.Pool): DomainDirectory {
   const find = rowLoader(async (hostnames) => {
     const { rows } = await pool.query<{ hostname: string; tracker_id: string }>({
       name: 'active_domains',
@@ -61,4 +61,4 @@ export const createDomainDirectory = (pool: pg.Pool): DomainDirectory => {
     trackerOf: (hostname) => (isHostname(hostname) ? domains.find(hostname) : null),
     forget: domains.forget,
   };
-};
+}

@@ -32,12 +32,12 @@ const VIEW = `
   left join read.enrichment_work w on w.ip = q.ip and r.state = 'submitted'`;
 
 /** What is kept at `now`, whatever is deleted yet. `ip` in canonical form; `now` in milliseconds. */
-export const readLookup = async (
+export async function readLookup(
   pool: pg.Pool,
   ip: string,
   partnerId: string,
   now: number,
-): Promise<LookupView> => {
+): Promise<LookupView> {
   const { rows } = await pool.query({
     name: 'lookup_view',
     text: VIEW,
@@ -60,7 +60,7 @@ export const readLookup = async (
         ? null
         : { attempts: row.attempts, nextAttemptAt: row.next_attempt_at.toISOString() },
   };
-};
+}
 
 const toSavedResult = (row: pg.QueryResultRow): SavedResult =>
   withAllFields({
@@ -76,13 +76,13 @@ const toSavedResult = (row: pg.QueryResultRow): SavedResult =>
   });
 
 /** Loads the saved result of an address, which all partners share. */
-export const readSaved = async (pool: pg.Pool, ip: string): Promise<SavedResult | null> => {
+export async function readSaved(pool: pg.Pool, ip: string): Promise<SavedResult | null> {
   const { rows } = await pool.query('select *, ip as saved_ip from read.saved_lookup where ip = $1', [ip]);
   return rows[0] ? toSavedResult(rows[0]) : null;
-};
+}
 
 /** Enrichments under way, other than those of the addresses given: what the shared ceiling is held against. */
-export const countOutstanding = async (pool: pg.Pool, except: readonly string[]): Promise<number> => {
+export async function countOutstanding(pool: pg.Pool, except: readonly string[]): Promise<number> {
   const { rows } = await pool.query({
     name: 'count_outstanding',
     // Found by their key, and not looked for at each of all the others.
@@ -91,7 +91,7 @@ export const countOutstanding = async (pool: pg.Pool, except: readonly string[])
     values: [except],
   });
   return rows[0].n;
-};
+}
 
 /** What a provider answered on a UTC day. Counts of the last seconds may be missing. */
 export interface ProviderDay {
@@ -110,7 +110,7 @@ export interface ProviderDay {
 }
 
 /** Reads the counts of a UTC day (`YYYY-MM-DD`), by provider. */
-export const readProviderDay = async (pool: pg.Pool, day: string): Promise<ProviderDay[]> => {
+export async function readProviderDay(pool: pg.Pool, day: string): Promise<ProviderDay[]> {
   const { rows } = await pool.query<ProviderDay>(
     `select provider, budget_used, calls::float8, failed::float8, not_asked::float8, company::float8, isp::float8,
             unclassified::float8, unknown::float8, taken::float8,
@@ -120,4 +120,4 @@ export const readProviderDay = async (pool: pg.Pool, day: string): Promise<Provi
     [day],
   );
   return rows;
-};
+}

@@ -94,14 +94,14 @@ export const listUsers = (db: DatabasePool, partnerId: string | null): Promise<r
 const useRow = z.object({ key_id: z.string(), used_at: z.string() });
 
 /** When each of these keys was last seen on a request. */
-export const listKeyUses = async (
+export async function listKeyUses(
   db: DatabasePool,
   keyIds: readonly string[],
-): Promise<ReadonlyMap<string, string>> => {
+): Promise<ReadonlyMap<string, string>> {
   const rows = await db.any(sql.type(useRow)`
     select key_id, used_at from work.key_use where key_id = any(${sql.array([...keyIds], 'text')})`);
   return new Map(rows.map(({ key_id, used_at }) => [key_id, used_at]));
-};
+}
 
 type CallingKeyRow = Omit<ApiKey, 'kind'> & { readonly expires_at: Date | null };
 

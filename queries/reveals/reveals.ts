@@ -13,7 +13,7 @@ const revealRow = revealFacts.extend({
   result: z.custom<RevealResult>().nullable(),
 });
 
-const readReveal = async (db: DatabasePool, partnerId: string, revealId: string): Promise<Reveal | null> => {
+async function readReveal(db: DatabasePool, partnerId: string, revealId: string): Promise<Reveal | null> {
   const row = await db.maybeOne(sql.type(revealRow)`
     select ${columnsOf(revealRow)} from read.reveal where reveal_id = ${revealId} and partner_id = ${partnerId}`);
   if (row === null) return null;
@@ -23,7 +23,7 @@ const readReveal = async (db: DatabasePool, partnerId: string, revealId: string)
     ...facts,
     completed: isComplete ? { completed_at, billable, result: withAllFields(result) } : null,
   };
-};
+}
 
 /** Finds a reveal of the partner's that has not expired, or why there is none. `now` in milliseconds. */
 export const findReveal = (reads: Reads, partnerId: string, id: string, now: number) =>
@@ -73,10 +73,10 @@ export const readExpiringReveals = (db: DatabasePool, partnerId: string): Promis
     select id from work.expiring where kind = 'reveals' and partner_id = ${partnerId}`);
 
 /** Reads all of a partner's reveals that have not been swept, by id. */
-export const readUnsweptReveals = async (
+export async function readUnsweptReveals(
   db: DatabasePool,
   partnerId: string,
-): Promise<ReadonlyMap<string, UnsweptReveal>> => {
+): Promise<ReadonlyMap<string, UnsweptReveal>> {
   const rows = new Map<string, UnsweptReveal>();
   for (let after: string = NIL; ; ) {
     const page = await db.any(sql.type(unsweptReveal)`
@@ -89,4 +89,4 @@ export const readUnsweptReveals = async (
     }
     if (page.length < PAGE_ROWS) return rows;
   }
-};
+}

@@ -42,10 +42,10 @@ interface FeedQuery {
 }
 
 /** The sessions after a position in the log, oldest first, without those that have expired. */
-export const readFeed = (
+export function readFeed(
   db: DatabasePool,
   { partnerId, trackerId, after, limit, now }: FeedQuery,
-): Promise<readonly SessionRow[]> => {
+): Promise<readonly SessionRow[]> {
   // One or the other alone: together they would keep the planner from either index.
   const whose =
     trackerId === null
@@ -56,13 +56,13 @@ export const readFeed = (
     where ${whose} and s.position > ${after.toString()}::bigint
       and s.expires_at > ${new Date(now).toISOString()}::timestamptz
     order by s.position limit ${limit}`);
-};
+}
 
 /** Lists the unexpired sessions before a position (null: the end), newest first, for the dashboard. */
-export const readRecent = (
+export function readRecent(
   db: DatabasePool,
   { partnerId, trackerId, before, limit, now }: Omit<FeedQuery, 'after'> & { readonly before: bigint | null },
-): Promise<readonly SessionRow[]> => {
+): Promise<readonly SessionRow[]> {
   const cursor =
     before === null ? sql.fragment`true` : sql.fragment`s.position < ${before.toString()}::bigint`;
   // Trackers' ids stand on public pages. Of another partner's tracker no row is read: to find none among them that is the
@@ -76,7 +76,7 @@ export const readRecent = (
     select ${COLUMNS} ${FROM}
     where ${whose} and ${cursor} and s.expires_at > ${new Date(now).toISOString()}::timestamptz
     order by s.position desc limit ${limit}`);
-};
+}
 
 /** One session of the partner's, expired or not. */
 const readSession = (db: DatabasePool, partnerId: string, sessionId: string): Promise<SessionRow | null> =>
@@ -88,10 +88,7 @@ export const findSession = (reads: Reads, partnerId: string, id: string, now: nu
   findUnexpired(reads, { kind: 'session', id, partnerId, now }, () => readSession(reads.db, partnerId, id));
 
 /** Sessions as the API shows them, their labels unsealed. One whose labels were destroyed counts as expired: it is left out. */
-export const toSessionBodies = async (
-  rows: readonly SessionRow[],
-  dayKeys: DayKeys,
-): Promise<SessionBody[]> => {
+export async function toSessionBodies(rows: readonly SessionRow[], dayKeys: DayKeys): Promise<SessionBody[]> {
   const secrets = await openSecrets(rows, dayKeys);
   return rows.flatMap((row, index) => {
     const custom = secrets[index]?.custom;
@@ -99,15 +96,15 @@ export const toSessionBodies = async (
     const { sealed: _, position: __, session_id, tracker_id, customer_reference, ...rest } = row;
     return [{ session_id, tracker_id, customer_reference, custom, ...rest }];
   });
-};
+}
 
 /**
  * What is sealed of each session. null: the key of its day was destroyed, by age, or before by a clock that was ahead.
  */
-export const openSecrets = async (
+export async function openSecrets(
   rows: readonly Pick<SessionRow, 'session_id' | 'first_seen_at' | 'sealed'>[],
   dayKeys: DayKeys,
-): Promise<(SessionSecrets | null)[]> => {
+): Promise<(SessionSecrets | null)[]> {
   const days = [...new Set(rows.map(dayOf))];
   const keys = new Map(await Promise.all(days.map(async (day) => [day, await dayKeys.of(day)] as const)));
   return rows.map((row) => {
@@ -115,7 +112,7 @@ export const openSecrets = async (
     const plain = key && tryToOpen(key, Buffer.from(row.sealed, 'base64'), row.session_id);
     return plain ? sessionSecretsSchema.parse(JSON.parse(plain.toString('utf8'))) : null;
   });
-};
+}
 
 const dayOf = ({ first_seen_at }: Pick<SessionRow, 'first_seen_at'>): string => first_seen_at.slice(0, 10);
 
@@ -137,7 +134,7 @@ interface OpenedSession extends SessionSecrets {
 }
 
 /** What a reveal needs of its session. These fields never change, so reading them from a table is safe (ADR 19). */
-export const createRevealableSessions = (deps: RevealableSessionDeps) => {
+export function createRevealableSessions(deps: RevealableSessionDeps) {
   const known = new LRUCache<string, OpenedSession>({ max: SESSIONS, ttl: REMEMBERED_MS });
 
   const open = async (
@@ -176,4 +173,4 @@ export const createRevealableSessions = (deps: RevealableSessionDeps) => {
       return typeof found === 'string' ? {} : found.custom;
     },
   };
-};
+}

@@ -34,7 +34,7 @@ export interface TrackerDirectoryDeps {
   readonly caughtUp: () => Promise<boolean>;
 }
 
-export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps): TrackerDirectory => {
+export function createTrackerDirectory({ pool, caughtUp }: TrackerDirectoryDeps): TrackerDirectory {
   const readTrackers = async (ids: readonly string[]): Promise<Map<string, ListedTracker>> => {
     const { rows } = await pool.query<ListedTracker>({
       name: 'listed_trackers',
@@ -80,4 +80,4 @@ export const createTrackerDirectory = ({ pool, caughtUp }: TrackerDirectoryDeps)
     anyAllows: (origin) => isOrigin(origin) && pages.find(origin),
     forget: trackers.forget,
   };
-};
+}

@@ -15,19 +15,19 @@ interface SecretRow {
 }
 
 /** The keys that sign at `now` (milliseconds), newest first: two while a rotation's overlap runs; none once deleted. */
-const signingSecrets = (master: MasterKey, row: SecretRow, now: number): Buffer[] => {
+function signingSecrets(master: MasterKey, row: SecretRow, now: number): Buffer[] {
   const { webhook_id, secret, previous_secret, secret_rotation_until } = row;
   const overlaps = secret_rotation_until !== null && now < secret_rotation_until.getTime();
   return [secret, overlaps ? previous_secret : null].flatMap((sealed) =>
     sealed === null ? [] : [openText(master, sealed, webhook_id)],
   );
-};
+}
 
 /** Endpoints, deleted ones apart, of which a secret is sealed under another master key than this. */
-export const endpointsSealedOtherwise = async (
+export async function endpointsSealedOtherwise(
   pool: pg.Pool,
   masterKeyId: string,
-): Promise<readonly { readonly webhook_id: string; readonly partner_id: string }[]> => {
+): Promise<readonly { readonly webhook_id: string; readonly partner_id: string }[]> {
   const { rows } = await pool.query<{ webhook_id: string; partner_id: string }>(
     `select webhook_id, partner_id from read.webhook_endpoint
      where deleted_at is null
@@ -36,7 +36,7 @@ export const endpointsSealedOtherwise = async (
     [masterKeyId],
   );
   return rows;
-};
+}
 
 interface Target {
   readonly url: string;
@@ -84,16 +84,16 @@ interface SealedBody {
   readonly sealed: Buffer;
 }
 
-export const createBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => number): BodyOf => {
+export function createBodies(pool: pg.Pool, dayKeys: DayKeys, now: () => number): BodyOf {
   const stored = createStoredBodies(pool, dayKeys, now);
   return async (eventId) => {
     const body = await stored(eventId);
     return body === 'unreadable' ? null : body;
   };
-};
+}
 
 /** Concurrent calls share a query, because an event is often delivered to several endpoints at once. */
-export const createStoredBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => number): StoredBodyOf => {
+export function createStoredBodies(pool: pg.Pool, dayKeys: DayKeys, now: () => number): StoredBodyOf {
   const find = rowLoader(async (ids) => {
     const { rows } = await pool.query<SealedBody>({
       name: 'webhook_bodies',
@@ -108,10 +108,10 @@ export const createStoredBodies = (pool: pg.Pool, dayKeys: DayKeys, now: () => n
     const key = row && (await dayKeys.of(row.day));
     return row && key ? (tryToOpen(key, row.sealed, row.event_id) ?? 'unreadable') : null;
   };
-};
+}
 
 /** Returns how full the fullest partner's queue is, by deliveries or by bytes of payloads: 1 is full. */
-export const readQueueFill = async (pool: pg.Pool, deliveries: number, bytes: number): Promise<number> => {
+export async function readQueueFill(pool: pg.Pool, deliveries: number, bytes: number): Promise<number> {
   const { rows } = await pool.query<{ fill: number }>(
     `select greatest(
        (select max(n) / $1::float8 from (
@@ -121,4 +121,4 @@ export const readQueueFill = async (pool: pg.Pool, deliveries: number, bytes: nu
     [deliveries, bytes],
   );
   return rows[0]?.fill ?? 0;
-};
+}

@@ -77,38 +77,38 @@ interface DomainReadDeps extends Reads {
 }
 
 /** GET of one tracker's domains, and of one of them. */
-export const domainReadRoutes = (deps: DomainReadDeps): PartnerRoute[] => {
+export function domainReadRoutes(deps: DomainReadDeps): PartnerRoute[] {
   const route = partnerRoutes(deps, { bodyLimit: MANAGEMENT_BODY_LIMIT });
   return [
     route('GET', '/v1/trackers/:tracker_id/domains', 'none', listDomainsOperation, list),
     route('GET', '/v1/trackers/:tracker_id/domains/:domain_id', 'none', getDomainOperation, get),
   ];
-};
+}
 
-const list = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Reply> => {
+async function list(deps: DomainReadDeps, request: PartnerRequest): Promise<Reply> {
   const tracker = await trackerOf(deps, request);
   if (typeof tracker === 'string') return refusal(request, tracker);
   const rows = await listDomains(deps.db, tracker.tracker_id);
   const domains = rows.map((row) => fields(row, deps));
   return { status: 200, body: JSON.stringify({ domains, request_id: request.id }) };
-};
+}
 
-const get = async (deps: DomainReadDeps, request: PartnerRequest): Promise<Reply> => {
+async function get(deps: DomainReadDeps, request: PartnerRequest): Promise<Reply> {
   const tracker = await trackerOf(deps, request);
   if (typeof tracker === 'string') return refusal(request, tracker);
   const domainId = uuidParam(request, 'domain_id');
   const row = domainId && (await findDomain(deps, tracker.tracker_id, domainId));
   return row ? domainAnswer(request, 200, fields(row, deps)) : refusal(request, 'domain_not_found');
-};
+}
 
 const fields = (row: DomainRow, deps: DomainReadDeps) =>
   domainFields(row, row.checked_at, { ...deps, needsProof: row.needs_proof });
 
 /** The path's tracker, or why it shows no domains. */
-const trackerOf = async (
+async function trackerOf(
   { trackers }: DomainReadDeps,
   request: PartnerRequest,
-): Promise<{ readonly tracker_id: string } | ErrorCode> => {
+): Promise<{ readonly tracker_id: string } | ErrorCode> {
   if (request.query !== '') return 'invalid_query';
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return 'invalid_tracker';
@@ -116,7 +116,7 @@ const trackerOf = async (
   const { partner_id } = request.caller;
   if (tracker === null || tracker.partner_id !== partner_id) return 'tracker_not_found';
   return tracker.deleted ? 'tracker_deleted' : tracker;
-};
+}
 
 /**
  * Handles GET /tls-allowed?domain=: tells the edge, on a name's first visit, whether to request a certificate: 200 for the

@@ -74,7 +74,7 @@ interface PendingLookup {
 }
 
 /** 202, for work under way (contract, Lookup 1). */
-export const pendingReply = (request: ApiRequest, ip: string, pending: PendingLookup): LookupReply => {
+export function pendingReply(request: ApiRequest, ip: string, pending: PendingLookup): LookupReply {
   const { lookupIp, submittedAt, attempts, nextAttemptAt, enqueued } = pending;
   const status_url = `/v1/lookup?ip=${encodeURIComponent(lookupIp)}`;
   const status = attempts === 0 ? 'pending' : 'retrying';
@@ -98,15 +98,15 @@ export const pendingReply = (request: ApiRequest, ip: string, pending: PendingLo
     outcome: enqueued ? 'enqueued' : status,
     served: false,
   };
-};
+}
 
 /** What an answer to a lookup counts as (contract, Lookup 9). */
-const outcomeOf = (answer: Reply | LookupReply): { outcome: Outcome; served: boolean } => {
+function outcomeOf(answer: Reply | LookupReply): { outcome: Outcome; served: boolean } {
   if ('outcome' in answer) return answer;
   if (answer.status === 429) return { outcome: 'rate_limited', served: false };
   const invalid = answer.status === 400 || answer.status === 413 || answer.status === 415;
   return { outcome: invalid ? 'invalid_request' : 'error', served: false };
-};
+}
 
 /** Statuses of answers that carry clues (contract, Company signals). */
 const CARRYING: ReadonlySet<number> = new Set([200, 202, 404, 503]);
@@ -115,12 +115,12 @@ const CARRYING: ReadonlySet<number> = new Set([200, 202, 404, 503]);
  * Adds clues to the answer of an enabled key. They are read while it is being counted.
  * @param counted the answer once it is counted, or the refusal that replaces it
  */
-const withClues = async (
+async function withClues(
   request: KeyRequest,
   answer: Reply,
   counted: Promise<Reply>,
   cluesOf: CluesOf,
-): Promise<Reply> => {
+): Promise<Reply> {
   const ask = (): Promise<CompanySignals> =>
     cluesOf(request.caller.partner_id, addressOf(request), companyIn(answer));
   const asked = CARRYING.has(answer.status) ? ask() : null;
@@ -128,24 +128,24 @@ const withClues = async (
   if (!CARRYING.has(final.status) || typeof final.body !== 'string') return final;
   const signals = await (asked ?? ask());
   return { ...final, body: `${final.body.slice(0, -1)},"company_signals":${JSON.stringify(signals)}}` };
-};
+}
 
 /** What the caller asked about, in the body of a POST or the query of a GET. */
-const addressOf = ({ body, query }: ApiRequest): string | null => {
+function addressOf({ body, query }: ApiRequest): string | null {
   if (body === undefined) return new URLSearchParams(query).get('ip');
   const { ip } = (body ?? {}) as { ip?: unknown };
   return typeof ip === 'string' ? ip : null;
-};
+}
 
 /** The company of a lookup that found one. Its answer is text by now, which is read again rather than kept twice. */
-const companyIn = ({ status, body }: Reply): ShownCompany | null => {
+function companyIn({ status, body }: Reply): ShownCompany | null {
   if (status !== 200 || typeof body !== 'string') return null;
   const { company_found, company } = JSON.parse(body) as {
     company_found: boolean;
     company: ShownCompany | null;
   };
   return company_found ? company : null;
-};
+}
 
 export type CountLookup = (lookup: {
   readonly keyId: string;
@@ -158,16 +158,13 @@ export type CountLookup = (lookup: {
  * Counts every answer to an authenticated lookup durably before it is sent (contract, Lookup 9), and waits for
  * `ready`; gives those of enabled keys their clues.
  */
-export const countBeforeSend = (
-  count: CountLookup,
-  cluesOf: CluesOf,
-): NonNullable<KeyRoute['beforeSend']> => {
+export function countBeforeSend(count: CountLookup, cluesOf: CluesOf): NonNullable<KeyRoute['beforeSend']> {
   const counted = counting(count);
   return (request, answer) =>
     request.caller.company_signals
       ? withClues(request, answer, counted(request, answer), cluesOf)
       : counted(request, answer);
-};
+}
 
 const counting =
   (count: CountLookup) =>

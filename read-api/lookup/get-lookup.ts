@@ -67,7 +67,7 @@ const CACHED_CHARACTERS = 64 * 1_048_576;
 /** The times of a saved result are cut to days one day; an answer kept for longer would still show them in full. */
 const CACHED_MS = HOUR;
 
-export const createAnswerCache = ({ note, configured }: AnswerCacheDeps): AnswerCache => {
+export function createAnswerCache({ note, configured }: AnswerCacheDeps): AnswerCache {
   let providers = configured();
   const entries = new LRUCache<
     string,
@@ -99,7 +99,7 @@ export const createAnswerCache = ({ note, configured }: AnswerCacheDeps): Answer
       });
     },
   };
-};
+}
 
 interface GetLookupDeps {
   readonly pool: pg.Pool;
@@ -144,17 +144,17 @@ export const getLookupRoute = (deps: GetLookupDeps): KeyRoute => ({
 });
 
 /** The only parameter's value; null unless there is exactly one `ip` and nothing else. */
-const ipOf = (query: string): string | null => {
+function ipOf(query: string): string | null {
   if (query.startsWith('ip=') && !/[&%+]/.test(query)) return query.slice(3);
   return namedParameters(query, ['ip'])?.ip ?? null;
-};
+}
 
-const read = async (
+async function read(
   deps: GetLookupDeps,
   request: KeyRequest,
   text: string,
   ip: PublicAddress,
-): Promise<Reply> => {
+): Promise<Reply> {
   const { partner_id } = request.caller;
   const readNow = () => readLookup(deps.pool, ip, partner_id, request.receivedAt);
   let view = await readNow();
@@ -170,7 +170,7 @@ const read = async (
     return lookupReply(request, text, fragment, view.saved.match_type, refresh);
   }
   return withoutSaved(request, text, ip, view);
-};
+}
 
 /** Nothing that the log may hold by now changes it before it goes stale. */
 const isSettled = ({ saved }: LookupView, at: number, configured: readonly string[]): boolean =>
@@ -181,10 +181,10 @@ const isSettled = ({ saved }: LookupView, at: number, configured: readonly strin
  * process: of a submission that they lack, or of the end of work that they show as unfinished.
  * @throws BackendTimeout if a miss or unfinished work cannot be confirmed in time
  */
-const catchUp = async (
+async function catchUp(
   { caughtUp, hasCaughtUp }: GetLookupDeps,
   { saved, reservation }: LookupView,
-): Promise<void> => {
+): Promise<void> {
   // A saved result serves, stale or not, also while the store is away.
   if (saved) await hasCaughtUp(SAVED_MS).catch(() => false);
   else {
@@ -192,14 +192,14 @@ const catchUp = async (
     const isThere = await (isMiss ? caughtUp() : hasCaughtUp(UNFINISHED_MS));
     if (!isThere) throw new BackendTimeout('the read models are behind');
   }
-};
+}
 
-const withoutSaved = (
+function withoutSaved(
   request: KeyRequest,
   text: string,
   lookupIp: string,
   { reservation, work }: LookupView,
-): Reply => {
+): Reply {
   if (!reservation || reservation.state === 'gave_up') return refusal(request, 'not_requested');
   switch (reservation.state) {
     case 'reserved':
@@ -217,15 +217,15 @@ const withoutSaved = (
     case 'settled':
       return refusal(request, 'lookup_reconciliation_required', { retryAfter: POLL_SECONDS });
   }
-};
+}
 
 /** Returns the refresh that a GET shows (contract, Lookup). A GET starts none and has no refused admission. */
-const refreshSeenBy = (
+function refreshSeenBy(
   { reservation, work }: LookupView,
   saved: SavedResult,
   at: number,
   configured: readonly string[],
-): Refresh => {
+): Refresh {
   if (!isIncomplete(saved, configured) && !isStale(saved, at)) return NOT_NEEDED;
   if (work) return REFRESH_PENDING;
   const unconfirmed = reservation?.state === 'reserved';
@@ -237,4 +237,4 @@ const refreshSeenBy = (
     (reservation.endedAt ?? '') > saved.enriched_at;
   if (gaveUp) return { status: 'deferred', error: 'lookup_failed', retryAfterSeconds: POLL_SECONDS };
   return { status: 'not_requested', error: null };
-};
+}

@@ -28,7 +28,7 @@ export const getRevealRoute = (deps: GetRevealDeps): PartnerRoute => ({
   handle: (request) => refusingUnknownOutcome(request, () => read(deps, request)),
 });
 
-const read = async (deps: GetRevealDeps, request: PartnerRequest): Promise<Reply> => {
+async function read(deps: GetRevealDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const revealId = uuidParam(request, 'reveal_id');
   if (revealId === null) return refusal(request, 'reveal_not_found');
@@ -38,4 +38,4 @@ const read = async (deps: GetRevealDeps, request: PartnerRequest): Promise<Reply
   const reveal = found.completed ? found : await deps.complete(revealId, commandContext(request));
   if (reveal === null) return refusal(request, 'reveal_expired');
   return countedReceipt(deps, request, reveal);
-};
+}

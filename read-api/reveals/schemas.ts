@@ -147,7 +147,7 @@ export const getRevealOperation = operation('getReveal', {
 });
 
 /** 200, or 202 while the reveal is pending (contract, Reveals 2). */
-const receiptAnswer = (request: PartnerRequest, reveal: Reveal, custom: CustomParameters): Reply => {
+function receiptAnswer(request: PartnerRequest, reveal: Reveal, custom: CustomParameters): Reply {
   const receipt: RevealBody = { ...receiptOf(reveal, custom), request_id: request.id };
   const body = JSON.stringify(receipt);
   return reveal.completed
@@ -157,7 +157,7 @@ const receiptAnswer = (request: PartnerRequest, reveal: Reveal, custom: CustomPa
         body,
         headers: { location: receipt.status_url, 'retry-after': String(POLL_SECONDS) },
       };
-};
+}
 
 export interface ReceiptDeps {
   /** Returns the labels of a session of the partner's. */
@@ -171,27 +171,27 @@ export interface ReceiptDeps {
 }
 
 /** Counts the call, and answers with the receipt and its session's labels. A call that is refused for want of them is not counted. */
-export const countedReceipt = async (
+export async function countedReceipt(
   { customOf, countCall }: ReceiptDeps,
   request: PartnerRequest,
   reveal: Reveal,
-): Promise<Reply> => {
+): Promise<Reply> {
   const { partner_id } = request.caller;
   const custom = await customOf(partner_id, reveal.session_id);
   const company = reveal.completed?.result.company_found === true;
   await countCall(request, reveal.tracker_id, { completed: reveal.completed !== null, company });
   return receiptAnswer(request, reveal, custom);
-};
+}
 
 /** Runs work that may create or complete a reveal. An unknown outcome is refused with `reveal_unconfirmed`. */
-export const refusingUnknownOutcome = async (
+export async function refusingUnknownOutcome(
   request: PartnerRequest,
   work: () => Promise<Reply>,
-): Promise<Reply> => {
+): Promise<Reply> {
   try {
     return await work();
   } catch (error) {
     if (isUnknownOutcome(error)) return refusal(request, 'reveal_unconfirmed');
     throw error;
   }
-};
+}

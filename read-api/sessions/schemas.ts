@@ -35,12 +35,10 @@ const session = z.object({
 /** A session as it stands in the feed. */
 export type SessionBody = z.output<typeof session>;
 
-export const sessionPreview = session
-  .extend({ request_id: requestId.optional() })
-  .meta({
-    id: 'SessionPreview',
-    description: 'Consecutive visits of one browser tab. Previewing it is free.',
-  });
+export const sessionPreview = session.extend({ request_id: requestId.optional() }).meta({
+  id: 'SessionPreview',
+  description: 'Consecutive visits of one browser tab. Previewing it is free.',
+});
 
 export const sessionFeed = z
   .object({

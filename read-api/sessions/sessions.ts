@@ -23,16 +23,16 @@ const MAX_SESSIONS = 100;
 const DEFAULT_SESSIONS = 50;
 
 /** GET /v1/sessions and GET /v1/sessions/{session_id}. */
-export const sessionRoutes = (deps: SessionRouteDeps): PartnerRoute[] => {
+export function sessionRoutes(deps: SessionRouteDeps): PartnerRoute[] {
   const route = partnerRoutes(deps, { bodyLimit: 0 });
   return [
     route('GET', '/v1/sessions', 'none', listSessionsOperation, feed),
     route('GET', '/v1/sessions/:session_id', 'none', previewSessionOperation, preview),
   ];
-};
+}
 
 /** Oldest first by creation, so that polling with the last cursor misses nothing and repeats nothing. */
-const feed = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function feed(deps: SessionRouteDeps, request: PartnerRequest): Promise<Reply> {
   const { db, dayKeys, cursors, trackers } = deps;
   const asked = parseQuery(request.query);
   if (asked === null) return refusal(request, 'invalid_query');
@@ -65,17 +65,17 @@ const feed = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Re
   };
   if (trackerId !== null) await deps.countCall(request, trackerId);
   return { status: 200, body: JSON.stringify(body) };
-};
+}
 
 /** null: a parameter that there is not, or one of them twice, or a limit out of range. */
-const parseQuery = (query: string) => {
+function parseQuery(query: string) {
   const given = namedParameters(query, ['tracker_id', 'cursor', 'limit']);
   const limit = given?.limit ?? String(DEFAULT_SESSIONS);
   const isLimit = /^[1-9]\d{0,2}$/.test(limit) && Number(limit) <= MAX_SESSIONS;
   return given && isLimit ? { ...given, limit: Number(limit) } : null;
-};
+}
 
-const preview = async (deps: SessionRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function preview(deps: SessionRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   if (sessionId === null) return refusal(request, 'session_not_found');
@@ -86,7 +86,7 @@ const preview = async (deps: SessionRouteDeps, request: PartnerRequest): Promise
   if (body === undefined) return refusal(request, 'session_expired');
   await deps.countCall(request, row.tracker_id);
   return { status: 200, body: JSON.stringify({ ...body, request_id: request.id }) };
-};
+}
 
 interface RecentDeps {
   readonly db: DatabasePool;
@@ -105,10 +105,10 @@ interface RecentQuery {
 const PAGE = 50;
 
 /** Returns a page of a partner's sessions, newest first; null if the cursor is of another list. */
-export const recentSessions = async (
+export async function recentSessions(
   { db, dayKeys, cursors }: RecentDeps,
   { partnerId, trackerId, before, now }: RecentQuery,
-): Promise<{ readonly sessions: readonly SessionBody[]; readonly older: string | null } | null> => {
+): Promise<{ readonly sessions: readonly SessionBody[]; readonly older: string | null } | null> {
   const list = `recent sessions ${partnerId}`;
   const cursor = before === null ? null : await cursors.open(before, list);
   if (cursor === null && before !== null) return null;
@@ -119,4 +119,4 @@ export const recentSessions = async (
     sessions: await toSessionBodies(page, dayKeys),
     older: found.length > PAGE && last ? await cursors.seal(BigInt(last.position), list) : null,
   };
-};
+}

@@ -41,11 +41,11 @@ const flagsOf = (seen: SeenDomain, profile: Profile<object>, isSame: boolean | n
 ];
 
 /** Makes a candidate. `found`: the lookup's company with the host name of its website. */
-export const candidateOf = <Company extends Named>(
+export function candidateOf<Company extends Named>(
   seen: SeenDomain,
   profile: Profile<Company>,
   found: { readonly company: Named; readonly host: string | null } | null,
-) => {
+) {
   const company = profile === 'several' ? null : profile;
   const isSame = found && company && (found.host === seen.domain || isNamedAlike(found.company, company));
   const { domain, first_seen_at, last_seen_at, ...counts } = seen;
@@ -59,34 +59,34 @@ export const candidateOf = <Company extends Named>(
     ...counts,
     flags: flagsOf(seen, profile, isSame),
   };
-};
+}
 
 const isNamedAlike = (one: Named, other: Named): boolean =>
   profileName(one) !== '' && profileName(one) === profileName(other);
 
 /** Counts the clues of these names that an event before `batch` already contained. */
-export const countRepeated = async (
+export async function countRepeated(
   pool: pg.Pool,
   eventIds: readonly string[],
   batch: string,
-): Promise<number> => {
+): Promise<number> {
   const { rows } = await pool.query<{ n: number }>({
     name: 'repeated_signals',
     text: 'select count(*)::int as n from read.signal where event_id = any ($1) and batch <> $2',
     values: [eventIds, batch],
   });
   return rows[0]?.n ?? 0;
-};
+}
 
 /** The UTC days from `first` on that there are clues of, newest first. */
-const readSignalDays = async (pool: pg.Pool, first: string): Promise<string[]> => {
+async function readSignalDays(pool: pg.Pool, first: string): Promise<string[]> {
   const { rows } = await pool.query<{ day: string }>({
     name: 'signal_days',
     text: 'select day::text from read.signal_day where day >= $1::date order by signal_day.day desc',
     values: [first],
   });
   return rows.map(({ day }) => day);
-};
+}
 
 /** `domain` is its digest. */
 interface SeenDomainRow extends Omit<SeenDomain, 'first_seen_at' | 'last_seen_at'> {
@@ -105,12 +105,12 @@ export const MAX_CLUES = 10_000;
  * @param visitors what the address is known as on each day, newest first: where there are too many, older clues are left
  * out, and `complete` is false. So it is where there are more domains than `most`.
  */
-export const readSeenDomains = async (
+export async function readSeenDomains(
   pool: pg.Pool,
   visitors: readonly string[],
   since: number,
   most: number,
-): Promise<{ readonly domains: readonly SeenDomainRow[]; readonly complete: boolean }> => {
+): Promise<{ readonly domains: readonly SeenDomainRow[]; readonly complete: boolean }> {
   const { rows } = await pool.query<SeenDomainRow & { readonly clues: number }>({
     name: 'seen_domains',
     text: SEEN,
@@ -121,7 +121,7 @@ export const readSeenDomains = async (
     domains: rows.slice(0, most),
     complete: rows.length <= most && (first === undefined || first.clues < MAX_CLUES),
   };
-};
+}
 
 /** Goes down the days until it has enough, so that the cost has a ceiling. */
 const SEEN = `
@@ -149,10 +149,10 @@ const UNKNOWN_COMPANY = Object.fromEntries(Object.keys(companySchema.shape).map(
  * The company whose website has each host name; `several` where more than one has. Of one company's results the newest
  * counts; results without a name count where nothing else is known.
  */
-export const readProfiles = async (
+export async function readProfiles(
   pool: pg.Pool,
   hostnames: readonly string[],
-): Promise<Map<string, ShownCompany | 'several'>> => {
+): Promise<Map<string, ShownCompany | 'several'>> {
   const { rows } = await pool.query<{ hostname: string; several: boolean; company: ShownCompany | null }>({
     name: 'matched_profiles',
     text: PROFILES,
@@ -164,7 +164,7 @@ export const readProfiles = async (
     else if (company !== null) matched.set(hostname, { ...UNKNOWN_COMPANY, ...company });
   }
   return matched;
-};
+}
 
 /** Two steps down an index a host name, however many addresses share it. */
 const PROFILES = `
@@ -195,7 +195,7 @@ const MAX_CANDIDATES = 10;
 const CONNECTIONS_PER_PARTNER = 2;
 
 /** The clues about an address, as far as they can be read at once. Never throws. */
-export const createClues = (deps: CluesDeps): CluesOf => {
+export function createClues(deps: CluesDeps): CluesOf {
   const { limitMs, onUnavailable } = deps;
   const semaphores = createSemaphores({ limit: CONNECTIONS_PER_PARTNER, maxWaitMs: limitMs });
   return async (partnerId, text, found) => {
@@ -204,13 +204,13 @@ export const createClues = (deps: CluesDeps): CluesOf => {
     if (signals === UNAVAILABLE_SIGNALS) onUnavailable();
     return signals;
   };
-};
+}
 
-const read = async (
+async function read(
   { pool, dayKeys, clock }: CluesDeps,
   text: string | null,
   found: ShownCompany | null,
-): Promise<CompanySignals> => {
+): Promise<CompanySignals> {
   const ip = text === null ? null : parsePublicAddress(text);
   if (ip === null) return UNAVAILABLE_SIGNALS;
   const since = clock.now() - KEPT_DAYS * DAY;
@@ -227,7 +227,7 @@ const read = async (
   const savedCompany = found && { company: found, host: websiteHost(found.website) };
   const candidates = seen.map((one) => candidateOf(one, profiles.get(one.domain) ?? null, savedCompany));
   return available(candidates, !complete);
-};
+}
 
 const available = (candidates: CompanySignals['candidates'], truncated: boolean): CompanySignals => ({
   status: 'available',
@@ -237,13 +237,13 @@ const available = (candidates: CompanySignals['candidates'], truncated: boolean)
 });
 
 /** What the address is known as on each of the days whose key is still there. */
-const visitorsOf = async (dayKeys: DayKeys, ip: string, days: readonly string[]): Promise<string[]> => {
+async function visitorsOf(dayKeys: DayKeys, ip: string, days: readonly string[]): Promise<string[]> {
   const keys = await Promise.all(days.map((day) => dayKeys.of(day)));
   return keys.flatMap((key) => (key === null ? [] : [key.digest(visitorText(ip))]));
-};
+}
 
 /** null: its day has expired at this moment, or its key was destroyed before. */
-const open = async (dayKeys: DayKeys, row: SeenDomainRow): Promise<SeenDomain | null> => {
+async function open(dayKeys: DayKeys, row: SeenDomainRow): Promise<SeenDomain | null> {
   const key = await dayKeys.of(row.day);
   const domain = key && tryToOpen(key, row.sealed, row.domain);
   if (domain === null) return null;
@@ -257,4 +257,4 @@ const open = async (dayKeys: DayKeys, row: SeenDomainRow): Promise<SeenDomain | 
     observed_visits,
     sites,
   };
-};
+}

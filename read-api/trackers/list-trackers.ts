@@ -33,7 +33,7 @@ const readPage = (
         (${after?.created_at ?? '-infinity'}::timestamptz, ${after?.tracker_id ?? NIL}::uuid)
     order by created_at, tracker_id limit ${PAGE}`);
 
-const listTrackers = async (db: DatabasePool, partnerId: string, publicUrl: string): Promise<string> => {
+async function listTrackers(db: DatabasePool, partnerId: string, publicUrl: string): Promise<string> {
   const written: string[] = [];
   for (let after: TrackerRow | undefined; ; ) {
     const page = await readPage(db, partnerId, after);
@@ -41,7 +41,7 @@ const listTrackers = async (db: DatabasePool, partnerId: string, publicUrl: stri
     after = page.at(-1);
     if (page.length < PAGE) return written.join(',');
   }
-};
+}
 
 /** GET /v1/trackers: the partner's trackers, disabled ones included, deleted ones left out. */
 export const listTrackersRoute = (db: DatabasePool, publicUrl: string): PartnerRoute => ({

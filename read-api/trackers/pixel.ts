@@ -17,10 +17,10 @@ const FRESH_SECONDS = 300;
  * GET /tracking/a.js: the pixel, the same for every tracker that there is, disabled ones included: collecting is what a
  * disabled one does not do, and its page's cache should not be what finds out.
  */
-export const pixelRoute = (
+export function pixelRoute(
   trackers: Pick<TrackerDirectory, 'find' | 'allows'>,
   collectsOn: ServedHosts['collectsOn'],
-): PublicRoute => {
+): PublicRoute {
   const script = staticAnswers(
     {
       body: readFileSync(SCRIPT),
@@ -53,19 +53,19 @@ export const pixelRoute = (
       return sharedWith(request, tracker, trackers, script(request));
     },
   };
-};
+}
 
 /** Without this, caches may keep a 404 or 410 for any time (RFC 9111 section 4.2.2). */
 const refused = (request: ApiRequest, code: ErrorCode): Reply =>
   refusal(request, code, { headers: { 'cache-control': 'no-store' } });
 
 /** A page that pins the script to a digest has to be let read it: the tracker's own pages may. */
-const sharedWith = (
+function sharedWith(
   request: ApiRequest,
   tracker: ListedTracker,
   { allows }: Pick<TrackerDirectory, 'allows'>,
   answer: Reply,
-): Reply => {
+): Reply {
   const origin = request.header('origin');
   const named = origin !== undefined && allows(tracker, origin);
   return {
@@ -76,4 +76,4 @@ const sharedWith = (
       ...(named ? { 'access-control-allow-origin': origin } : {}),
     },
   };
-};
+}

@@ -22,12 +22,12 @@ const ACCOUNTING =
 const startRow = z.object({ created_at: z.string() });
 
 /** GET /v1/trackers/{tracker_id}/usage: what happened on one tracker, deleted or not. */
-export const trackerUsageRoute = (deps: Reads): PartnerRoute => {
+export function trackerUsageRoute(deps: Reads): PartnerRoute {
   const route = partnerRoutes(deps, { bodyLimit: 0 });
   return route('GET', '/v1/trackers/:tracker_id/usage', 'none', trackerUsageOperation, read);
-};
+}
 
-const read = async ({ db, caughtUp }: Reads, request: PartnerRequest): Promise<Reply> => {
+async function read({ db, caughtUp }: Reads, request: PartnerRequest): Promise<Reply> {
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const range = utcRange(request.query, request.receivedAt);
@@ -55,7 +55,7 @@ const read = async ({ db, caughtUp }: Reads, request: PartnerRequest): Promise<R
     request_id: request.id,
   };
   return { status: 200, body: JSON.stringify(body) };
-};
+}
 
 const hourRow = z.object({
   hour: z.string(),
@@ -68,11 +68,11 @@ const hourRow = z.object({
 });
 
 /** By hour: what was counted, what began, and what was billed. */
-const readHours = async (
+async function readHours(
   db: DatabasePool,
   trackerId: string,
   { from, to }: UtcRange,
-): Promise<TrackerUsageBody['hourly']> => {
+): Promise<TrackerUsageBody['hourly']> {
   const of = sql.fragment`tracker_id = ${trackerId} and hour >= ${from}::timestamptz and hour < ${to}::timestamptz`;
   const [counted, billed] = await Promise.all([
     db.any(sql.type(hourRow)`
@@ -94,7 +94,7 @@ const readHours = async (
     if (billable_reveals > 0) hours.set(hour, { ...NOTHING, ...hours.get(hour), billable_reveals });
   }
   return [...hours].sort(([a], [b]) => (a < b ? -1 : 1)).map(([hour, counts]) => ({ hour, ...counts }));
-};
+}
 
 /** Counts the pending reveals of a tracker that have not expired by `now` (ISO 8601). */
 export const countPending = (db: DatabasePool, trackerId: string, now: string): Promise<number> =>
@@ -112,9 +112,9 @@ const NOTHING: Counts = {
   billable_reveals: 0,
 };
 
-const sumOf = (hourly: readonly Counts[]): Counts => {
+function sumOf(hourly: readonly Counts[]): Counts {
   const totals = { ...NOTHING };
   const names = Object.keys(totals) as (keyof Counts)[];
   for (const counts of hourly) for (const name of names) totals[name] += counts[name];
   return totals;
-};
+}

@@ -149,11 +149,11 @@ export const getUsageRoute = ({ db, caughtUp }: Reads): KeyRoute => ({
 });
 
 /** null: the key has made no reveal that is kept or completed. */
-const readReveals = async (
+async function readReveals(
   db: DatabasePool,
   keyId: string,
   { from, to }: UtcRange,
-): Promise<UsageBody['reveals'] | null> => {
+): Promise<UsageBody['reveals'] | null> {
   if (!(await hasRevealed(db, keyId))) return null;
   const hourly = [...(await readRevealHours(db, { key_id: keyId }, from, to))];
   return {
@@ -162,9 +162,9 @@ const readReveals = async (
     hourly,
     accounting: REVEAL_ACCOUNTING,
   };
-};
+}
 
-const summed = (hourly: UsageBody['hourly']): Pick<UsageBody, 'totals' | 'outcomes'> => {
+function summed(hourly: UsageBody['hourly']): Pick<UsageBody, 'totals' | 'outcomes'> {
   const outcomes: Record<string, number> = Object.fromEntries(outcomeSchema.options.map((name) => [name, 0]));
   let requests = 0;
   let cache_hits = 0;
@@ -177,4 +177,4 @@ const summed = (hourly: UsageBody['hourly']): Pick<UsageBody, 'totals' | 'outcom
   }
   const average_processing_ms = requests === 0 ? 0 : Math.round((duration / requests) * 1_000) / 1_000;
   return { totals: { requests, cache_hits, average_processing_ms }, outcomes };
-};
+}

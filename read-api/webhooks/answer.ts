@@ -26,11 +26,11 @@ export type ShownEndpoint = Readonly<
 export type TotalsOf = (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, DeliveryTotals>>;
 
 /** An endpoint as the API shows it. */
-export const webhookFields = (
+export function webhookFields(
   endpoint: ShownEndpoint,
   deliveries: DeliveryTotals,
   { receivedAt: now }: PartnerRequest,
-): Omit<WebhookBody, 'request_id'> => {
+): Omit<WebhookBody, 'request_id'> {
   const until = endpoint.secret_rotation_until;
   return {
     id: endpoint.webhook_id,
@@ -45,7 +45,7 @@ export const webhookFields = (
     secret_rotation_until: until !== null && now < Date.parse(until) ? until : null,
     deliveries,
   };
-};
+}
 
 /** A delivery as the API shows it. */
 export const deliveryFields = (delivery: FoundDelivery): DeliveryBody => ({
@@ -63,14 +63,10 @@ export const deliveryFields = (delivery: FoundDelivery): DeliveryBody => ({
 });
 
 /** `body`: the event as it was stored; null: expired. */
-export const deliveryAnswer = (
-  request: PartnerRequest,
-  delivery: FoundDelivery,
-  body: Buffer | null,
-): Reply => {
+export function deliveryAnswer(request: PartnerRequest, delivery: FoundDelivery, body: Buffer | null): Reply {
   const event = body === null || delivery.state === 'expired' ? null : JSON.parse(body.toString('utf8'));
   return {
     status: 200,
     body: JSON.stringify({ ...deliveryFields(delivery), event, request_id: request.id }),
   };
-};
+}

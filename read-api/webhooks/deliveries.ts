@@ -19,16 +19,16 @@ export interface DeliveryReadDeps extends Reads {
 const PAGE = 50;
 
 /** GET /v1/webhooks/{webhook_id}/deliveries and GET …/deliveries/{delivery_id}. */
-export const deliveryReadRoutes = (deps: DeliveryReadDeps): PartnerRoute[] => {
+export function deliveryReadRoutes(deps: DeliveryReadDeps): PartnerRoute[] {
   const route = partnerRoutes(deps, WEBHOOK_ROUTE);
   return [
     route('GET', '/v1/webhooks/:webhook_id/deliveries', 'none', listDeliveriesOperation, history),
     route('GET', '/v1/webhooks/:webhook_id/deliveries/:delivery_id', 'none', getDeliveryOperation, one),
   ];
-};
+}
 
 /** Newest first by their place in the log, so that what comes meanwhile moves nothing. */
-const history = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> => {
+async function history(deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> {
   const asked = parseQuery(request.query);
   if (asked === null) return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
@@ -59,16 +59,16 @@ const history = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise
     request_id: request.id,
   };
   return { status: 200, body: JSON.stringify(body) };
-};
+}
 
 /** null: a parameter that there is not, or one of them twice, or a state that there is not. */
-const parseQuery = (query: string) => {
+function parseQuery(query: string) {
   const given = namedParameters(query, ['cursor', 'status']);
   const status = deliveryState.nullable().safeParse(given?.status ?? null);
   return given && status.success ? { cursor: given.cursor ?? null, status: status.data } : null;
-};
+}
 
-const one = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> => {
+async function one(deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
@@ -78,19 +78,19 @@ const one = async (deps: DeliveryReadDeps, request: PartnerRequest): Promise<Rep
   const found = await findShownDelivery(deps, partner_id, webhookId, deliveryId, request.receivedAt);
   if (typeof found === 'string') return refusal(request, found);
   return deliveryAnswer(request, found, await deps.bodyOf(found.event_id));
-};
+}
 
 /** A delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */
-export const findShownDelivery = async (
+export async function findShownDelivery(
   reads: Reads,
   partnerId: string,
   webhookId: string,
   deliveryId: string,
   now: number,
-): Promise<FoundDelivery | 'webhook_not_found' | 'webhook_delivery_not_found'> => {
+): Promise<FoundDelivery | 'webhook_not_found' | 'webhook_delivery_not_found'> {
   const endpoint = await findEndpoint(reads, partnerId, webhookId, now);
   if (endpoint === null) return 'webhook_not_found';
   const deleted = endpoint.deleted_at !== null;
   const row = await findDelivery(reads, { webhookId, deleted }, deliveryId, now);
   return row ?? 'webhook_delivery_not_found';
-};
+}

@@ -74,7 +74,7 @@ const LAST = 2n ** 63n - 1n;
  * The query of a page of an endpoint's history, newest first: a walk along the index of each state that it needs, which
  * ends with the page. Besides, for `expired`, what is not swept yet.
  */
-export const pageQuery = ({ webhookId, deleted, status, before, limit, now }: PageQuery) => {
+export function pageQuery({ webhookId, deleted, status, before, limit, now }: PageQuery) {
   const at = isoTime(now);
   const select = (table: FragmentSqlToken) => sql.fragment`
     select ${columns(at, deleted)} from ${table}
@@ -95,23 +95,20 @@ export const pageQuery = ({ webhookId, deleted, status, before, limit, now }: Pa
   return sql.fragment`
     select * from (${sql.join(parts, sql.fragment` union all `)}) page
     order by page.position::bigint desc limit ${limit}`;
-};
+}
 
 /** Returns the stored states that appear as `status`; none: no row has that status. */
-const storedAs = (status: Exclude<DeliveryState, 'expired'>, deleted: boolean): string[] => {
+function storedAs(status: Exclude<DeliveryState, 'expired'>, deleted: boolean): string[] {
   if (status === 'pending') return deleted ? [] : ['pending'];
   if (status === 'cancelled') return deleted ? ['pending'] : [];
   return [status];
-};
+}
 
 /** A page of an endpoint's history. */
-export const listDeliveries = async (
-  db: DatabasePool,
-  query: PageQuery,
-): Promise<readonly FoundDelivery[]> => {
+export async function listDeliveries(db: DatabasePool, query: PageQuery): Promise<readonly FoundDelivery[]> {
   const page = pageQuery(query);
   return page === null ? [] : db.any(sql.type(deliveryRow)`${page}`);
-};
+}
 
 /** One delivery of an endpoint's. `now` in milliseconds. */
 export const findDelivery = (
@@ -133,11 +130,11 @@ const totalRow = z.object({ webhook_id: z.string(), state: deliveryState, delive
  * Counts the deliveries of the last 90 UTC days of these endpoints by state: sums stored counts, and corrects them by rows
  * that have expired and are not swept yet. `now` in milliseconds.
  */
-export const countDeliveries = async (
+export async function countDeliveries(
   db: DatabasePool,
   webhookIds: readonly string[],
   now: number,
-): Promise<ReadonlyMap<string, DeliveryTotals>> => {
+): Promise<ReadonlyMap<string, DeliveryTotals>> {
   const ids = sql.fragment`any (${sql.array(webhookIds, 'uuid')})`;
   const oldest = utcDay(now - WEBHOOK_HISTORY_MS);
   const rows = await db.any(sql.type(totalRow)`
@@ -160,7 +157,7 @@ export const countDeliveries = async (
     totals.set(webhook_id, { ...(totals.get(webhook_id) ?? NO_DELIVERIES), [state]: deliveries });
   }
   return totals;
-};
+}
 
 const dueRow = z.object({ due: z.number(), oldest_due_at: z.string().nullable() });
 

@@ -40,12 +40,12 @@ const listEndpoints = (db: DatabasePool, partnerId: string): Promise<readonly En
     order by created_at, webhook_id`);
 
 /** Finds one endpoint; a deleted one while its deliveries are shown. `now` in milliseconds. */
-export const findEndpoint = async (
+export async function findEndpoint(
   reads: Reads,
   partnerId: string,
   webhookId: string,
   now: number,
-): Promise<EndpointRow | null> => {
+): Promise<EndpointRow | null> {
   const row = await readUpToDate(reads, () =>
     reads.db.maybeOne(sql.type(endpointRow)`
       select ${columns} from read.webhook_endpoint
@@ -53,7 +53,7 @@ export const findEndpoint = async (
   );
   const isForgotten = row?.deleted_at && now >= Date.parse(row.deleted_at) + WEBHOOK_HISTORY_MS;
   return isForgotten ? null : row;
-};
+}
 
 /** A partner's deliveries whose next attempt is due. `now` in milliseconds. */
 type QueueState = (
@@ -69,11 +69,11 @@ const STALLED_MS = MINUTE;
 const seen = z.object({ seen_at: z.string().nullable() });
 
 /** Whether deliveries are under way. `now` in milliseconds. */
-export const workerHealth = async (
+export async function workerHealth(
   { db, queueState }: { readonly db: DatabasePool; readonly queueState: QueueState },
   partnerId: string,
   now: number,
-): Promise<WebhookWorker> => {
+): Promise<WebhookWorker> {
   const [last_seen_at, { due, oldest_due_at }] = await Promise.all([
     db.oneFirst(sql.type(seen)`
       select max(seen_at) as seen_at from work.process
@@ -84,7 +84,7 @@ export const workerHealth = async (
   const waits = oldest_due_at !== null && now - Date.parse(oldest_due_at) > STALLED_MS;
   const status = beats ? (waits ? 'stalled' : 'running') : 'stopped';
   return { status, last_seen_at, due, oldest_due_at };
-};
+}
 
 interface WebhookReadDeps extends Reads {
   readonly limits: WebhookLimits;
@@ -93,15 +93,15 @@ interface WebhookReadDeps extends Reads {
 }
 
 /** GET /v1/webhooks and GET /v1/webhooks/{webhook_id}. */
-export const webhookReadRoutes = (deps: WebhookReadDeps): PartnerRoute[] => {
+export function webhookReadRoutes(deps: WebhookReadDeps): PartnerRoute[] {
   const route = partnerRoutes(deps, WEBHOOK_ROUTE);
   return [
     route('GET', '/v1/webhooks', 'none', listWebhooksOperation, list),
     route('GET', '/v1/webhooks/:webhook_id', 'none', getWebhookOperation, get),
   ];
-};
+}
 
-const list = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Reply> => {
+async function list(deps: WebhookReadDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const { partner_id } = request.caller;
   const [rows, worker] = await Promise.all([
@@ -113,9 +113,9 @@ const list = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Rep
     status: 200,
     body: JSON.stringify({ webhooks, limits: deps.limits, worker, request_id: request.id }),
   };
-};
+}
 
-const get = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Reply> => {
+async function get(deps: WebhookReadDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
@@ -124,13 +124,9 @@ const get = async (deps: WebhookReadDeps, request: PartnerRequest): Promise<Repl
   if (row === null) return refusal(request, 'webhook_not_found');
   const [webhook] = await shown(deps, [row], request);
   return { status: 200, body: JSON.stringify({ ...webhook, request_id: request.id }) };
-};
+}
 
-const shown = async (
-  { totalsOf }: WebhookReadDeps,
-  rows: readonly EndpointRow[],
-  request: PartnerRequest,
-) => {
+async function shown({ totalsOf }: WebhookReadDeps, rows: readonly EndpointRow[], request: PartnerRequest) {
   const totals = await totalsOf(rows.map(({ webhook_id }) => webhook_id));
   return rows.map((row) => webhookFields(row, totals.get(row.webhook_id) ?? NO_DELIVERIES, request));
-};
+}

@@ -56,7 +56,7 @@ export interface ApiDeps {
 }
 
 /** The API for one request of a page. */
-export const createApi = ({ routes, admit }: ApiDeps) => {
+export function createApi({ routes, admit }: ApiDeps) {
   const table = new Map<string, PartnerRoute>();
   for (const route of routes) {
     if (route.access === 'partner') table.set(`${route.method} ${route.path}`, route);
@@ -73,7 +73,7 @@ export const createApi = ({ routes, admit }: ApiDeps) => {
       return toApiAnswer(await route.handle(requestOf(page, caller, options)));
     };
   };
-};
+}
 
 const requestOf = (
   { id, receivedAt, startedAt, peer }: ApiRequest,
@@ -91,20 +91,20 @@ const requestOf = (
   header: (name) => (name === 'idempotency-key' ? idempotencyKey : undefined),
 });
 
-const queryOf = (query: Readonly<Record<string, string | undefined>>): string => {
+function queryOf(query: Readonly<Record<string, string | undefined>>): string {
   const given = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== '') given.set(name, value);
   }
   return given.toString();
-};
+}
 
-const toApiAnswer = <T>({ status, body, headers = {} }: Reply): ApiAnswer<T> => {
+function toApiAnswer<T>({ status, body, headers = {} }: Reply): ApiAnswer<T> {
   const parsed = body === null ? null : JSON.parse(body.toString());
   if (status < 400) return { ok: true, status, body: parsed as T };
   const wait = headers['retry-after'];
   return { ok: false, status, ...parsed.error, ...(wait === undefined ? {} : { retryAfter: Number(wait) }) };
-};
+}
 
 /** A request of a page by a logged-in user. */
 export interface Visit {
@@ -124,10 +124,10 @@ export interface Visit {
 export const textOf = (visit: Visit, name: string): string => visit.form.get(name)?.trim() ?? '';
 
 /** Lists the partner's trackers; `failed`: why they cannot be listed. */
-export const listTrackers = async ({ api }: Visit) => {
+export async function listTrackers({ api }: Visit) {
   const listed = await api<{ readonly trackers: readonly TrackerBody[] }>('GET', '/v1/trackers');
   return listed.ok ? { trackers: listed.body.trackers, failed: null } : { trackers: [], failed: listed };
-};
+}
 
 /** A refusal for a page; null: the call succeeded. */
 export type Refused = ErrorAnswer | null;

@@ -20,7 +20,7 @@ const HEIGHT = 180;
 const BOTTOM = 20;
 
 /** Bars by day, drawn on the server; a table below repeats the figures. */
-export const barChart = ({ title, series, days }: Chart): Html => {
+export function barChart({ title, series, days }: Chart): Html {
   const most = Math.max(1, ...days.flatMap(({ values }) => values));
   const slot = WIDTH / days.length;
   const bar = (slot * 0.8) / series.length;
@@ -50,4 +50,4 @@ export const barChart = ({ title, series, days }: Chart): Html => {
       days.map(({ day, values }) => [day, ...values.map(count)]),
     )}</details>
   </figure>`;
-};
+}

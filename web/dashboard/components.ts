@@ -33,7 +33,7 @@ interface FieldOptions {
 }
 
 /** A labelled input with its hint. */
-export const field = (label: string, name: string, options: FieldOptions = {}): Html => {
+export function field(label: string, name: string, options: FieldOptions = {}): Html {
   const { type = 'text', value = '', hint, required = false, autocomplete = 'off', min, maxlength } = options;
   return html`<div class="field"><label for="${name}">${label}</label>
     <input id="${name}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
@@ -41,7 +41,7 @@ export const field = (label: string, name: string, options: FieldOptions = {}): 
       ${maxlength !== undefined && html`maxlength="${maxlength}"`}
       ${hint !== undefined && html`aria-describedby="${name}-hint"`}>
     ${hint !== undefined && html`<small id="${name}-hint">${hint}</small>`}</div>`;
-};
+}
 
 export const checkbox = (label: string, name: string, value: string, checked: boolean): Html =>
   html`<label class="check"><input type="checkbox" name="${name}" value="${value}" ${checked && html`checked`}>
@@ -127,13 +127,13 @@ export const confirmation = (visit: Visit, { text, action, button, back, fields 
 type Trackers = readonly { readonly id: string; readonly name: string }[];
 
 /** A select of one tracker, where `''` stands for all if `all` says how that is called. */
-export const trackerSelect = (trackers: Trackers, chosen: string, all?: string): Html => {
+export function trackerSelect(trackers: Trackers, chosen: string, all?: string): Html {
   const options = trackers.map(({ id, name }) => [id, name] as const);
   return select('Tracker', 'tracker_id', all === undefined ? options : [['', all], ...options], chosen);
-};
+}
 
 /** Returns what names a tracker, by its id. By a map, because a list may have a row for each of thousands. */
-export const namesOfTrackers = (trackers: Trackers): ((id: string) => string) => {
+export function namesOfTrackers(trackers: Trackers): (id: string) => string {
   const names = new Map(trackers.map(({ id, name }) => [id, name]));
   return (id) => names.get(id) ?? 'deleted tracker';
-};
+}

@@ -56,7 +56,7 @@ interface Page {
 const COUNTRY_SOURCE = html`<p>Visitor countries:
   <a href="https://db-ip.com" rel="noreferrer">IP Geolocation by DB-IP</a>, CC BY 4.0.</p>`;
 
-export const show = (visit: Visit, page: Page): Reply => {
+export function show(visit: Visit, page: Page): Reply {
   const { title, section, content, refused = null, showsCountry = false } = page;
   const status = page.status ?? refused?.status ?? 200;
   const flash = flashMessage(visit.query.get('said'));
@@ -86,7 +86,7 @@ export const show = (visit: Visit, page: Page): Reply => {
     ),
     refused?.retryAfter,
   );
-};
+}
 
 /** A page that asks before a change. */
 export const ask = (

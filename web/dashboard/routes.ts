@@ -41,7 +41,7 @@ const FORM_LIMIT = 24_576;
 const ASSET_SECONDS = 300;
 
 /** The dashboard's routes: its pages, its actions and its static files. */
-export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
+export function dashboardRoutes(deps: DashboardDeps): Route[] {
   const apiOf = createApi(deps);
   const visitOf = async (request: ApiRequest): Promise<Visit | null> => {
     const token = tokenIn(request.header('cookie'));
@@ -77,7 +77,7 @@ export const dashboardRoutes = (deps: DashboardDeps): Route[] => {
     );
 
   return [...deps.open.map(open), ...deps.pages.map(guarded), ...redirects, ...assets()];
-};
+}
 
 /** The path without its slash, and any other path below. */
 const redirects: readonly Route[] = [
@@ -103,7 +103,7 @@ function toRoute(method: 'GET' | 'POST', path: string, handle: PublicRoute['hand
 }
 
 /** Shows a refusal of the shared rules or a failure in words for a person. */
-const readable = (answer: Reply): Reply => {
+function readable(answer: Reply): Reply {
   if (answer.code === undefined) return answer;
   const { error } = JSON.parse(String(answer.body));
   const page = showBare(
@@ -114,15 +114,15 @@ const readable = (answer: Reply): Reply => {
     answer.status,
   );
   return { ...page, headers: { ...page.headers, ...retryAfterOf(answer) }, code: answer.code };
-};
+}
 
-const retryAfterOf = ({ headers = {} }: Reply) => {
+function retryAfterOf({ headers = {} }: Reply) {
   const wait = headers['retry-after'];
   return wait === undefined ? {} : { 'retry-after': wait };
-};
+}
 
 /** Browsers send the origin of a form; a client without it is no browser that another site could misuse. */
-const isFromHere = (request: ApiRequest): boolean => {
+function isFromHere(request: ApiRequest): boolean {
   const origin = request.header('origin');
   const site = request.header('sec-fetch-site');
   if (site !== undefined && site !== 'same-origin') return false;
@@ -130,13 +130,13 @@ const isFromHere = (request: ApiRequest): boolean => {
   const host = request.header('host');
   // As text: the URL parser takes quadratic time for long names, and this precedes the login.
   return origin === `https://${host}` || origin === `http://${host}`;
-};
+}
 
-const isOwnForm = ({ request, form, csrf }: Visit): boolean => {
+function isOwnForm({ request, form, csrf }: Visit): boolean {
   const given = Buffer.from(form.get('csrf') ?? '');
   const wanted = Buffer.from(csrf);
   return isFromHere(request) && given.length === wanted.length && timingSafeEqual(given, wanted);
-};
+}
 
 const refuseForeignForm = (): Reply =>
   showBare(
@@ -167,12 +167,12 @@ const tooManyPages = (wait: number): Reply =>
 export const LONGEST_NEXT = 2_048;
 
 /** A login leads to the page that its user requested. */
-const nextOf = ({ params, query }: ApiRequest, path: string): string => {
+function nextOf({ params, query }: ApiRequest, path: string): string {
   const wanted = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
   if (wanted === '/dashboard') return '';
   const next = query === '' ? wanted : `${wanted}?${query}`;
   return next.length > LONGEST_NEXT ? '' : `?next=${encodeURIComponent(next)}`;
-};
+}
 
 const assets = (): Route[] => [
   asset('style.css', 'text/css; charset=utf-8'),

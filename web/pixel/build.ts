@@ -6,7 +6,7 @@ import { build } from 'esbuild';
 export const PIXEL_FILE = fileURLToPath(new URL('./dist/a.js', import.meta.url));
 
 /** Builds the script from the current sources. */
-export const buildPixel = async (): Promise<Uint8Array> => {
+export async function buildPixel(): Promise<Uint8Array> {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL('./a.ts', import.meta.url))],
     bundle: true,
@@ -18,6 +18,6 @@ export const buildPixel = async (): Promise<Uint8Array> => {
   const [file] = outputFiles;
   if (file === undefined) throw new Error('esbuild made nothing');
   return file.contents;
-};
+}
 
 if (import.meta.main) writeFileSync(PIXEL_FILE, await buildPixel());

@@ -36,18 +36,18 @@ export interface DomainRouteDeps {
 }
 
 /** POST and DELETE: all that changes a custom domain. */
-export const domainRoutes = (deps: DomainRouteDeps): PartnerRoute[] => {
+export function domainRoutes(deps: DomainRouteDeps): PartnerRoute[] {
   const route = partnerRoutes(deps, { bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' });
   return [
     route('POST', '/v1/trackers/:tracker_id/domains', 'json', createDomainOperation, create),
     route('DELETE', '/v1/trackers/:tracker_id/domains/:domain_id', 'none', deleteDomainOperation, remove),
   ];
-};
+}
 
 /** A value that is not a string gets its field's own error code (contract, Requests 7). */
 const shape = z.strictObject({ hostname: z.unknown().optional() });
 
-const create = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function create(deps: DomainRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const body = shape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -65,23 +65,23 @@ const create = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<R
   const checkedAt = await deps.checkedAt(domain.domain_id).catch(() => null);
   // 201 for a repeat too: who did not get the first answer gets the same one.
   return domainAnswer(request, 201, domainFields(domain, checkedAt, { ...deps, needsProof }));
-};
+}
 
-const claimRefused = (
+function claimRefused(
   { tokenOf }: DomainRouteDeps,
   request: PartnerRequest,
   code: ClaimRefusal,
   hostname: string,
-): Reply => {
+): Reply {
   if (code !== 'domain_active_elsewhere') return refusal(request, code);
   const { partner_id } = request.caller;
   const { name, value } = verificationOf(hostname, partner_id, tokenOf);
   return refusal(request, 'domain_taken', {
     message: `The host name is active for another account. If it is yours, make the TXT record ${name} with the value ${value}, and repeat the request.`,
   });
-};
+}
 
-const remove = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function remove(deps: DomainRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const tracker = trackerOf(request);
   if (tracker === null) return refusal(request, 'invalid_tracker');
@@ -95,10 +95,10 @@ const remove = async (deps: DomainRouteDeps, request: PartnerRequest): Promise<R
   await gone.catch(() => undefined);
   deps.changed(hostname);
   return { status: 200, body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }) };
-};
+}
 
-const trackerOf = (request: PartnerRequest): TrackerName | null => {
+function trackerOf(request: PartnerRequest): TrackerName | null {
   const tracker_id = uuidParam(request, 'tracker_id');
   if (tracker_id === null) return null;
   return { tracker_id, partner_id: request.caller.partner_id };
-};
+}

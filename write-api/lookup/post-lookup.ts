@@ -59,19 +59,19 @@ export const postLookupRoute = (deps: PostLookupDeps): KeyRoute => ({
 });
 
 /** The `ip` of a body; '' where it is missing or no string, which is an invalid ip; null for another shape. */
-const ipOf = (body: unknown): { ip: string } | null => {
+function ipOf(body: unknown): { ip: string } | null {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return null;
   if (Object.keys(body).some((name) => name !== 'ip')) return null;
   const { ip } = body as { ip?: unknown };
   return { ip: typeof ip === 'string' ? ip : '' };
-};
+}
 
-const postLookup = async (
+async function postLookup(
   { submitLookup, projected, answerCache }: PostLookupDeps,
   request: KeyRequest,
   text: string,
   ip: string,
-): Promise<Reply | LookupReply> => {
+): Promise<Reply | LookupReply> {
   const key = request.caller;
   const submission = await submitLookup(
     {
@@ -103,11 +103,11 @@ const postLookup = async (
   const refresh = refreshOf(submission);
   const fragment = lookupFragment(submission.saved, refresh, request.receivedAt);
   return { ...lookupReply(request, text, fragment, submission.saved.match_type, refresh), ready };
-};
+}
 
-const refreshOf = ({ refresh }: Extract<Submission, { is: 'saved' }>): Refresh => {
+function refreshOf({ refresh }: Extract<Submission, { is: 'saved' }>): Refresh {
   if (refresh === 'not_needed') return NOT_NEEDED;
   if (refresh === 'pending') return REFRESH_PENDING;
   const { deferred, retryAfterSeconds } = refresh;
   return { status: 'deferred', error: deferred, retryAfterSeconds };
-};
+}

@@ -26,11 +26,11 @@ const MESSAGES: Record<Refusal, string> = {
   rate_limit: 'The partner has changed its trackers, domains and keys too often today. Try again tomorrow.',
 };
 
-const refused = (code: Refusal) => {
+function refused(code: Refusal) {
   const status =
     code === 'rate_limit' ? 429 : code === 'key_not_found' ? 404 : code.startsWith('invalid') ? 400 : 409;
   return { ok: false, status, code, message: MESSAGES[code] } as const;
-};
+}
 
 export interface KeyDeps {
   readonly store: EventStore;
@@ -71,7 +71,7 @@ export const createKeyChanges = ({ store, projected, admitChange }: KeyDeps) => 
   },
 });
 
-const checkedLimits = (limits: KeyLimits): KeyLimits | null => {
+function checkedLimits(limits: KeyLimits): KeyLimits | null {
   const checked = keyLimitsSchema.safeParse(limits);
   if (!checked.success) return null;
   const { requests_per_second, new_enrichments_per_day, pending_enrichments, expires_at } = checked.data;
@@ -79,4 +79,4 @@ const checkedLimits = (limits: KeyLimits): KeyLimits | null => {
   if (numbers.some((number) => number > LARGEST_LIMIT)) return null;
   const expiry = expires_at && new Date(expires_at).toISOString();
   return expiry === null || hasUsualYear(expiry) ? { ...checked.data, expires_at: expiry } : null;
-};
+}

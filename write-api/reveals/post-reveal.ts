@@ -33,7 +33,7 @@ export const postRevealRoute = (deps: PostRevealDeps): PartnerRoute => ({
   handle: (request) => refusingUnknownOutcome(request, () => reveal(deps, request)),
 });
 
-const reveal = async (deps: PostRevealDeps, request: PartnerRequest): Promise<Reply> => {
+async function reveal(deps: PostRevealDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sessionId = uuidParam(request, 'session_id');
   const key = request.header('idempotency-key') ?? '';
@@ -45,4 +45,4 @@ const reveal = async (deps: PostRevealDeps, request: PartnerRequest): Promise<Re
   );
   if (!result.ok) return refusal(request, result.refusal);
   return countedReceipt(deps, request, result.value);
-};
+}

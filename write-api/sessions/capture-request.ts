@@ -11,17 +11,17 @@ const NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
 const RESERVED: readonly string[] = ['constructor', 'prototype'];
 
 /** Validates the labels of a snippet (contract, Pixel 2); null if they break a rule. */
-export const parseCustom = (value: unknown): CustomParameters | null => {
+export function parseCustom(value: unknown): CustomParameters | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
   const labels = Object.entries(value);
   if (labels.length > MAX_LABELS || !labels.every(isLabel)) return null;
   return Buffer.byteLength(JSON.stringify(value)) <= MAX_BYTES ? (value as CustomParameters) : null;
-};
+}
 
 const isLabel = ([name, value]: [string, unknown]): boolean =>
   NAME.test(name) && !RESERVED.includes(name) && isValue(value);
 
-const isValue = (value: unknown): boolean => {
+function isValue(value: unknown): boolean {
   switch (typeof value) {
     case 'string':
       return !isTooLong(value) && !value.includes('\u0000') && value.isWellFormed();
@@ -33,7 +33,7 @@ const isValue = (value: unknown): boolean => {
     default:
       return value === null;
   }
-};
+}
 
 /** Counts code points, only if `length`, which counts UTF-16 units, is over the limit. */
 const isTooLong = (text: string): boolean =>
@@ -53,9 +53,7 @@ export interface CaptureBody {
 const NAMES: ReadonlySet<string> = new Set(['tracker_id', 'token', 'visit_id', 'custom']);
 
 /** By hand and not by schema: it runs for every page view of every customer's site. */
-export const parseCapture = (
-  body: unknown,
-): CaptureBody | 'invalid_capture' | 'invalid_custom_parameters' => {
+export function parseCapture(body: unknown): CaptureBody | 'invalid_capture' | 'invalid_custom_parameters' {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'invalid_capture';
   if (!Object.keys(body).every((name) => NAMES.has(name))) return 'invalid_capture';
   const sent = body as Readonly<Record<string, unknown>>;
@@ -65,7 +63,7 @@ export const parseCapture = (
   if (tracker_id === null || token === null || visit_id === null) return 'invalid_capture';
   const custom = sent.custom === undefined ? {} : parseCustom(sent.custom);
   return custom === null ? 'invalid_custom_parameters' : { tracker_id, token, visit_id, custom };
-};
+}
 
 /** The tracker that a body names, whatever else is wrong with it. */
 export const trackerNamedBy = (body: unknown): string | null =>
@@ -100,9 +98,9 @@ const MAX_CHARACTERS = 512;
 const PREFETCH = /\bprefetch\b/i;
 
 /** Why a capture makes no session; null: a visitor's. A prerendered page is a prefetch too until it is shown. */
-export const nonVisitorReason = (request: Pick<ApiRequest, 'header'>): 'prefetch' | 'crawler' | null => {
+export function nonVisitorReason(request: Pick<ApiRequest, 'header'>): 'prefetch' | 'crawler' | null {
   const purpose = request.header('sec-purpose') ?? request.header('purpose');
   if (purpose !== undefined && PREFETCH.test(purpose.slice(0, MAX_CHARACTERS))) return 'prefetch';
   const userAgent = (request.header('user-agent') ?? '').slice(0, MAX_CHARACTERS);
   return CRAWLERS.some((names) => names.test(userAgent)) ? 'crawler' : null;
-};
+}

@@ -121,20 +121,20 @@ export const collectRoutes = (deps: CollectDeps): PublicRoute[] => [
   },
 ];
 
-const visitorAdmission = (
+function visitorAdmission(
   { rates, visitorAddress }: CollectDeps,
   request: ApiRequest,
-): Reply | null | Promise<Reply | null> => {
+): Reply | null | Promise<Reply | null> {
   const verdict = rates.admitVisitor(visitorAddress(request));
   return verdict instanceof Promise
     ? verdict.then((later) => overCapacity(request, later))
     : overCapacity(request, verdict);
-};
+}
 
 const overCapacity = (request: ApiRequest, verdict: Verdict): Reply | null =>
   verdict && refusal(request, 'tracking_capacity', { retryAfter: verdict.retryMs / 1_000 });
 
-const collect = async (deps: CollectDeps, request: ApiRequest): Promise<Reply> => {
+async function collect(deps: CollectDeps, request: ApiRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const sent = parseCapture(request.body);
   if (typeof sent === 'string') return refusal(request, sent);
@@ -154,27 +154,27 @@ const collect = async (deps: CollectDeps, request: ApiRequest): Promise<Reply> =
   if (outcome === 'full') return refusal(request, 'tracking_unavailable');
   deps.onCapture(outcome);
   return { status: 204, body: null, headers: corsHeaders(origin) };
-};
+}
 
-const refusalOf = async (
+async function refusalOf(
   { collectsOn }: CollectDeps,
   request: ApiRequest,
   trackerId: string,
   { deleted, disabled }: CollectingTracker,
   originAllowed: boolean,
-): Promise<ErrorCode | null> => {
+): Promise<ErrorCode | null> {
   if (deleted) return 'tracker_deleted';
   if (!(await collectsOn(request.header('host') ?? '', trackerId))) return 'untrusted_collector';
   return originAllowed && !disabled ? null : 'tracker_origin_denied';
-};
+}
 
 /** The visit and its count at once: the answer waits for both. What finds the queue of deliveries full is not counted. */
-const captureAndCount = async (
+async function captureAndCount(
   { capture, countCapture, countryOf, visitorAddress }: CollectDeps,
   request: ApiRequest,
   sent: CaptureBody,
   { partner_id }: CollectingTracker,
-): Promise<CountedOutcome | 'full'> => {
+): Promise<CountedOutcome | 'full'> {
   const { id, receivedAt: at } = request;
   const context: CommandContext = { correlationId: id, causationId: id, at, partnerId: partner_id };
   let counting: Promise<void> | null = null;
@@ -197,20 +197,20 @@ const captureAndCount = async (
     throw new TrackingUnavailable('a capture was not counted', { cause });
   }
   return outcome;
-};
+}
 
 /** The visit may be there or not, or its append kept conflicting: sending it again does no harm. */
-const asUnavailable = (cause: unknown): never => {
+function asUnavailable(cause: unknown): never {
   const unsure = cause instanceof OutcomeUnknown || cause instanceof WrongExpectedRevision;
   throw unsure ? new TrackingUnavailable(cause.message, { cause }) : cause;
-};
+}
 
 /** Refusals too can be read by a page of the tracker, those of the shared rules included. */
-const refused = async (
+async function refused(
   { trackers, onCapture }: CollectDeps,
   request: ApiRequest,
   answer: Reply,
-): Promise<Reply> => {
+): Promise<Reply> {
   onCapture('refused');
   const origin = request.header('origin');
   const id = trackerNamedBy(request.body);
@@ -223,10 +223,10 @@ const refused = async (
     return answer;
   }
   return { ...answer, headers: { ...answer.headers, ...corsHeaders(origin) } };
-};
+}
 
 /** A preflight names no tracker: any enabled one's page may go on, and the POST checks the origin. */
-const preflight = async ({ trackers }: CollectDeps, request: ApiRequest): Promise<Reply> => {
+async function preflight({ trackers }: CollectDeps, request: ApiRequest): Promise<Reply> {
   const origin = request.header('origin');
   if (origin === undefined || !(await trackers.anyAllows(origin))) {
     return { status: 204, body: null, headers: { vary: 'origin' } };
@@ -237,4 +237,4 @@ const preflight = async ({ trackers }: CollectDeps, request: ApiRequest): Promis
     'access-control-max-age': String(PREFLIGHT_SECONDS),
   };
   return { status: 204, body: null, headers: { ...allowed, ...corsHeaders(origin) } };
-};
+}

@@ -49,11 +49,11 @@ export const signalsHandler =
     await take(deps, read.value, response);
   };
 
-const take = async (
+async function take(
   deps: SignalsDeps,
   observations: readonly Observation[],
   response: ServerResponse,
-): Promise<void> => {
+): Promise<void> {
   try {
     const taken = await observe(deps, observations);
     deps.onSignals(taken);
@@ -64,13 +64,13 @@ const take = async (
     response.setHeader('retry-after', RETRY_SECONDS);
     sendJson(response, 503, { error: code });
   }
-};
+}
 
 /** Counts the new clues by the read model, where the first of each name counts. */
-const observe = async (
+async function observe(
   { clock, observe: write, projected, countRepeated }: SignalsDeps,
   observations: readonly Observation[],
-): Promise<Taken> => {
+): Promise<Taken> {
   const id = uuid();
   const { batch, eventIds, position } = await write(observations, {
     correlationId: id,
@@ -81,7 +81,7 @@ const observe = async (
   await projected(position);
   const accepted = eventIds.length - (await countRepeated(eventIds, batch));
   return { accepted, duplicates: observations.length - accepted };
-};
+}
 
 const wrong = (index: number | null, field: string | null): object =>
   index === null
@@ -89,14 +89,14 @@ const wrong = (index: number | null, field: string | null): object =>
     : { error: 'invalid_signal', index, ...(field === null ? {} : { field }) };
 
 /** A browser sends this type to another origin only after a preflight, which this listener refuses. */
-const refuseByHeaders = ({ headers }: IncomingMessage): string | null => {
+function refuseByHeaders({ headers }: IncomingMessage): string | null {
   if (headers['content-encoding'] !== undefined) return 'unsupported_encoding';
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   return type === 'application/json' ? null : 'unsupported_media_type';
-};
+}
 
 /** null: too long. */
-const readText = async (request: IncomingMessage): Promise<string | null> => {
+async function readText(request: IncomingMessage): Promise<string | null> {
   if (Number(request.headers['content-length'] ?? 0) > BODY_LIMIT) return null;
   const chunks: Buffer[] = [];
   let length = 0;
@@ -106,13 +106,13 @@ const readText = async (request: IncomingMessage): Promise<string | null> => {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
-};
+}
 
 /** undefined: no JSON. */
-const parse = (text: string): unknown => {
+function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-};
+}

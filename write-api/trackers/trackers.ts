@@ -37,7 +37,7 @@ const shape = z.strictObject({
 });
 
 /** POST, DELETE …: all that changes a tracker. */
-export const trackerRoutes = (deps: TrackerRouteDeps): PartnerRoute[] => {
+export function trackerRoutes(deps: TrackerRouteDeps): PartnerRoute[] {
   const route = partnerRoutes(deps, { bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' });
   return [
     route('POST', '/v1/trackers', 'json', createTrackerOperation, create),
@@ -49,9 +49,9 @@ export const trackerRoutes = (deps: TrackerRouteDeps): PartnerRoute[] => {
     ),
     route('POST', '/v1/trackers/:tracker_id/delete', 'optional', deleteTrackerOperation, remove),
   ];
-};
+}
 
-const create = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function create(deps: TrackerRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const body = shape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -69,22 +69,22 @@ const create = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<
     await deps.commands.create(partner_id, tracker, commandContext(request)),
     ({ tracker }) => trackerAnswer(request, 201, tracker, deps.publicUrl),
   );
-};
+}
 
-const changeStatus = async (
+async function changeStatus(
   deps: TrackerRouteDeps,
   request: PartnerRequest,
   type: 'Disable' | 'Enable',
-): Promise<Reply> => {
+): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const { partner_id } = request.caller;
   const result = await deps.commands.changeStatus(type, partner_id, trackerId, commandContext(request));
   return answer(deps, request, result, ({ tracker }) => trackerAnswer(request, 200, tracker, deps.publicUrl));
-};
+}
 
-const remove = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function remove(deps: TrackerRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
   const id = uuidParam(request, 'tracker_id');
   if (id === null) return refusal(request, 'invalid_tracker');
@@ -94,17 +94,17 @@ const remove = async (deps: TrackerRouteDeps, request: PartnerRequest): Promise<
     status: 200,
     body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }),
   }));
-};
+}
 
-const answer = async <T extends { readonly tracker_id: string; readonly position: Position | null }>(
+async function answer<T extends { readonly tracker_id: string; readonly position: Position | null }>(
   { projected, changed }: TrackerRouteDeps,
   request: PartnerRequest,
   result: Result<T, TrackerRefusal>,
   success: (done: T) => Reply,
-): Promise<Reply> => {
+): Promise<Reply> {
   if (!result.ok) return refusal(request, result.refusal);
   // So that the caller's next list, on whichever node, shows it.
   await projected(result.value.position);
   changed(result.value.tracker_id);
   return success(result.value);
-};
+}

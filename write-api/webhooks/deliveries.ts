@@ -24,12 +24,12 @@ export interface WebhookTestDeps {
 }
 
 /** POST /v1/webhooks/{webhook_id}/test */
-export const webhookTestRoute = (deps: WebhookTestDeps): PartnerRoute => {
+export function webhookTestRoute(deps: WebhookTestDeps): PartnerRoute {
   const route = partnerRoutes(deps, WEBHOOK_ROUTE);
   return route('POST', '/v1/webhooks/:webhook_id/test', 'optional', testWebhookOperation, test);
-};
+}
 
-const test = async ({ sendTest, projected }: WebhookTestDeps, request: PartnerRequest): Promise<Reply> => {
+async function test({ sendTest, projected }: WebhookTestDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
@@ -41,7 +41,7 @@ const test = async ({ sendTest, projected }: WebhookTestDeps, request: PartnerRe
   await projected(position).catch(() => undefined);
   const body = { delivery_id, event_id, status: 'pending', request_id: request.id };
   return { status: 202, body: JSON.stringify(body) };
-};
+}
 
 export interface RetryRouteDeps {
   /** Finds a delivery of one of the partner's endpoints, deleted ones too. `now` in milliseconds. */
@@ -62,12 +62,12 @@ export interface RetryRouteDeps {
 }
 
 /** POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry */
-export const retryDeliveryRoute = (deps: RetryRouteDeps): PartnerRoute => {
+export function retryDeliveryRoute(deps: RetryRouteDeps): PartnerRoute {
   const path = '/v1/webhooks/:webhook_id/deliveries/:delivery_id/retry';
   return partnerRoutes(deps, WEBHOOK_ROUTE)('POST', path, 'optional', retryDeliveryOperation, retry);
-};
+}
 
-const retry = async (deps: RetryRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function retry(deps: RetryRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
@@ -85,7 +85,7 @@ const retry = async (deps: RetryRouteDeps, request: PartnerRequest): Promise<Rep
   const now = await find().catch(() => known);
   const isApplied = typeof now !== 'string' && now.cycle > known.cycle;
   return answer(deps, request, isApplied ? now : { ...known, ...begun(request) });
-};
+}
 
 /** The fields that the read models will have. */
 const begun = ({ receivedAt }: PartnerRequest) => ({

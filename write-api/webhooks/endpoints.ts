@@ -36,7 +36,7 @@ export interface WebhookRouteDeps {
 }
 
 /** POST, PATCH, DELETE: all that changes an endpoint. */
-export const webhookRoutes = (deps: WebhookRouteDeps): PartnerRoute[] => {
+export function webhookRoutes(deps: WebhookRouteDeps): PartnerRoute[] {
   const route = partnerRoutes(deps, WEBHOOK_ROUTE);
   return [
     route('POST', '/v1/webhooks', 'json', createWebhookOperation, create),
@@ -44,7 +44,7 @@ export const webhookRoutes = (deps: WebhookRouteDeps): PartnerRoute[] => {
     route('DELETE', '/v1/webhooks/:webhook_id', 'none', deleteWebhookOperation, remove),
     route('POST', '/v1/webhooks/:webhook_id/rotate-secret', 'optional', rotateWebhookSecretOperation, rotate),
   ];
-};
+}
 
 /** What is not of its type is wrong in the field's own way (contract, Requests 7). */
 const newShape = z.strictObject({
@@ -60,7 +60,7 @@ const newFields = z.object({
   tracker_id: z.preprocess((id) => (id === null ? null : (asUuid(id) ?? undefined)), z.string().nullable()),
 });
 
-const create = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function create(deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const body = newShape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -71,7 +71,7 @@ const create = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<
   const { partner_id } = request.caller;
   const made = await deps.commands.create(partner_id, { ...fields.data, url }, commandContext(request));
   return answer(deps, request, made, (it) => shown(request, 201, it, NO_DELIVERIES));
-};
+}
 
 const changeShape = z.strictObject({
   name: z.unknown().optional(),
@@ -84,7 +84,7 @@ const changeFields = z.object({
   enabled: z.boolean().optional(),
 });
 
-const update = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function update(deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const body = changeShape.safeParse(request.body);
   if (!body.success) return refusal(request, 'invalid_body');
@@ -99,9 +99,9 @@ const update = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<
   return answer(deps, request, changed, async (it) =>
     shown(request, 200, it, await deliveriesOf(deps, webhookId)),
   );
-};
+}
 
-const remove = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function remove(deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const id = uuidParam(request, 'webhook_id');
   if (id === null) return refusal(request, 'webhook_not_found');
@@ -111,9 +111,9 @@ const remove = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<
     status: 200,
     body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }),
   }));
-};
+}
 
-const rotate = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> => {
+async function rotate(deps: WebhookRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_webhook_query');
   const webhookId = uuidParam(request, 'webhook_id');
   if (webhookId === null) return refusal(request, 'webhook_not_found');
@@ -122,31 +122,31 @@ const rotate = async (deps: WebhookRouteDeps, request: PartnerRequest): Promise<
   const { partner_id } = request.caller;
   const rotated = await deps.commands.rotate(partner_id, webhookId, commandContext(request));
   return answer(deps, request, rotated, (it) => shown(request, 200, it, deliveries));
-};
+}
 
 const deliveriesOf = async ({ totalsOf }: WebhookRouteDeps, webhookId: string): Promise<DeliveryTotals> =>
   (await totalsOf([webhookId])).get(webhookId) ?? NO_DELIVERIES;
 
-const shown = (
+function shown(
   request: PartnerRequest,
   status: 200 | 201,
   { endpoint, ...rest }: ChangedEndpoint | WithSecret,
   deliveries: DeliveryTotals,
-): Reply => {
+): Reply {
   const secret = 'signing_secret' in rest ? { signing_secret: rest.signing_secret } : {};
   const fields = webhookFields(endpoint, deliveries, request);
   return { status, body: JSON.stringify({ ...fields, ...secret, request_id: request.id }) };
-};
+}
 
-const answer = async <T extends ChangedEndpoint>(
+async function answer<T extends ChangedEndpoint>(
   { projected, changed }: WebhookRouteDeps,
   request: PartnerRequest,
   result: Result<T, EndpointRefusal>,
   success: (changed: T) => Reply | Promise<Reply>,
-): Promise<Reply> => {
+): Promise<Reply> {
   if (!result.ok) return refusal(request, result.refusal);
   // So that the caller's next list, on whichever node, shows it; it stands whether or not that can be waited for.
   await projected(result.value.position).catch(() => undefined);
   changed(request.caller.partner_id);
   return success(result.value);
-};
+}

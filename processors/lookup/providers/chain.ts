@@ -34,10 +34,10 @@ interface ChainDeps {
 type OpenProvider = Provider & { close(): Promise<void> | void };
 
 /** Builds the providers in the configured order. @throws Error that names the variable and the fault */
-export const buildChain = async (
+export async function buildChain(
   { providers: settings }: Pick<Config, 'providers'>,
   { log, guard, onReload = () => undefined }: ChainDeps,
-): Promise<Chain> => {
+): Promise<Chain> {
   const providers: OpenProvider[] = [];
   for (const one of settings) {
     const provider = await openProvider(one, log, (outcome) => onReload(one.name, outcome));
@@ -51,19 +51,19 @@ export const buildChain = async (
       for (const provider of providers) await provider.close();
     },
   };
-};
+}
 
 /** A call with a rate may wait as long as it may take. */
-const longestMs = (settings: ProviderSettings): number => {
+function longestMs(settings: ProviderSettings): number {
   if (!('timeoutMs' in settings)) return 0;
   return settings.requestsPerSecond === null ? settings.timeoutMs : 2 * settings.timeoutMs;
-};
+}
 
-const openProvider = async (
+async function openProvider(
   settings: ProviderSettings,
   log: Logger,
   onReload: (outcome: ReloadOutcome) => void,
-): Promise<OpenProvider> => {
+): Promise<OpenProvider> {
   const { name } = settings;
   switch (settings.kind) {
     case 'directory':
@@ -94,7 +94,7 @@ const openProvider = async (
       });
     }
   }
-};
+}
 
 /** What one provider says of an address. */
 interface TriedProvider {
@@ -122,11 +122,11 @@ export interface TriedChain {
  * Asks every provider of the chain about a canonical public address, also behind the first company, and combines the
  * answers as an enrichment does. Saves nothing. `at` in milliseconds.
  */
-export const tryChain = async (
+export async function tryChain(
   chain: readonly Provider[],
   ip: string,
   { signal, at }: { readonly signal: AbortSignal; readonly at: number },
-): Promise<TriedChain> => {
+): Promise<TriedChain> {
   const providers: TriedProvider[] = [];
   const answers: ProviderAnswer[] = [];
   let isEnded = false;
@@ -146,4 +146,4 @@ export const tryChain = async (
   }
   const combined = combineAnswers(ip, answers, null, at);
   return { ip, providers, result: combined.outcome === 'result' ? combined.result : null };
-};
+}

@@ -30,14 +30,14 @@ const IS_LOCATION = /^(?:GeoIP2|GeoLite2|DBIP)-(?:City|Country)|^ipinfo (?:stand
  * when it changes.
  * @throws Error that names the file, and what was found in a database of an unknown type, at startup only
  */
-export const createDatabaseProvider = async ({
+export async function createDatabaseProvider({
   name,
   file,
   variable,
   preset,
   log,
   onReload,
-}: DatabaseProviderOptions): Promise<Provider & { close(): void }> => {
+}: DatabaseProviderOptions): Promise<Provider & { close(): void }> {
   const packaged = databasePresets();
   const database = await openReloadingFile<OpenDatabase>({
     file,
@@ -63,16 +63,16 @@ export const createDatabaseProvider = async ({
     },
     close: database.close,
   };
-};
+}
 
 const toRecord = ({ mapping }: Preset, record: unknown) =>
   parseProviderRecord(applyVendorMapping(mapping, record));
 
-const unknownType = ({ type, sample }: Mmdb, variable: string): string => {
+function unknownType({ type, sample }: Mmdb, variable: string): string {
   const names = [...new Set(sample(SAMPLES).flatMap((record) => fieldNames(record)))].sort();
   const shown = names.slice(0, MAX_NAMES).join(', ') + (names.length > MAX_NAMES ? ', …' : '');
   const found = `is a database of the type '${type}' with the fields ${shown || '(none)'}`;
   return IS_LOCATION.test(type)
     ? `${found}: it holds locations, not companies or networks`
     : `${found}, for which there is no mapping: ${variable.replace(/_FILE$/, '_MAP')} can name one (docs/providers.md)`;
-};
+}

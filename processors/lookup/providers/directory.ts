@@ -14,15 +14,15 @@ interface Directory {
 type Family = 'ipv4' | 'ipv6';
 
 /** Returns the address's first `bits` bits as a map key. */
-const prefixKey = (bytes: readonly number[], bits: number): string => {
+function prefixKey(bytes: readonly number[], bits: number): string {
   const whole = bits >> 3;
   const kept = bytes.slice(0, whole);
   const rest = bits & 7;
   if (rest > 0) kept.push((bytes[whole] ?? 0) & (0xff << (8 - rest)));
   return String.fromCharCode(...kept);
-};
+}
 
-const parseBlock = (cidr: string): { family: Family; bytes: number[]; bits: number } => {
+function parseBlock(cidr: string): { family: Family; bytes: number[]; bits: number } {
   const [text = '', length = ''] = cidr.split('/');
   const address = parseAddress(text);
   const bits = /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
@@ -30,17 +30,17 @@ const parseBlock = (cidr: string): { family: Family; bytes: number[]; bits: numb
     throw new Error(`'${cidr}' is no CIDR block`);
   }
   return { family: address.kind(), bytes: address.toByteArray(), bits };
-};
+}
 
 type Blocks = Record<Family, Map<number, Map<string, ProviderRecord>>>;
 
-const addBlock = (byLength: Blocks, line: string): void => {
+function addBlock(byLength: Blocks, line: string): void {
   const { cidr, ...record } = JSON.parse(line) as { cidr: unknown };
   const { family, bytes, bits } = parseBlock(String(cidr));
   const blocks = byLength[family].get(bits) ?? new Map<string, ProviderRecord>();
   blocks.set(prefixKey(bytes, bits), parseProviderRecord(record));
   byLength[family].set(bits, blocks);
-};
+}
 
 const NEWLINE = 10;
 
@@ -62,7 +62,7 @@ const LINES_IN_A_TURN = 100;
  * that come meanwhile: half a million lines take seconds.
  * @throws Error that names the first wrong line
  */
-export const parseDirectory = async (content: Buffer): Promise<Directory> => {
+export async function parseDirectory(content: Buffer): Promise<Directory> {
   const byLength: Blocks = { ipv4: new Map(), ipv6: new Map() };
   let number = 0;
   for (const line of linesOf(content)) {
@@ -91,11 +91,11 @@ export const parseDirectory = async (content: Buffer): Promise<Directory> => {
       return null;
     },
   };
-};
+}
 
 const VARIABLE = 'ENRICHMENT_DIRECTORY';
 
-const parseFile = (file: string, content: Buffer): Directory | Promise<Directory> => {
+function parseFile(file: string, content: Buffer): Directory | Promise<Directory> {
   if (!file.endsWith('.mmdb')) return parseDirectory(content);
   const { type, find, sample } = openMmdb(content);
   const [first] = sample(1);
@@ -111,18 +111,18 @@ const parseFile = (file: string, content: Buffer): Directory | Promise<Directory
       return record === null ? null : parseProviderRecord(record);
     },
   };
-};
+}
 
 /**
  * Creates a provider from the operator's file of address blocks, JSON Lines or MMDB (by the ending `.mmdb`), which is
  * read again when it changes.
  * @throws Error that names the file and the fault, at startup only
  */
-export const createDirectoryProvider = async (
+export async function createDirectoryProvider(
   file: string,
   log: Logger,
   onReload?: (outcome: 'reloaded' | 'failed') => void,
-): Promise<Provider & { close(): void }> => {
+): Promise<Provider & { close(): void }> {
   const directory = await openReloadingFile({
     file,
     parse: (content) => parseFile(file, content),
@@ -140,4 +140,4 @@ export const createDirectoryProvider = async (
     },
     close: directory.close,
   };
-};
+}

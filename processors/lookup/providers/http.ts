@@ -24,7 +24,7 @@ interface JsonApiOptions {
 const MAX_RESPONSE_BYTES = 262_144;
 
 /** Creates a client of a vendor's HTTP API. Any status other than 200 and `unknownStatus`, redirects included, fails. */
-const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions) => {
+function createJsonApi({ url, headers, timeoutMs, unknownStatus }: JsonApiOptions) {
   const agent = new Agent({
     allowH2: false,
     connect: { timeout: timeoutMs },
@@ -82,7 +82,7 @@ const createJsonApi = ({ url, headers, timeoutMs, unknownStatus }: JsonApiOption
     },
     close: () => agent.destroy(),
   };
-};
+}
 
 /** Whether a status is about the address that was asked for, not about the caller, its quota or the server. */
 const isOfAddress = (status: number): boolean => status >= 400 && status < 500 && !OF_EVERY_CALL.has(status);
@@ -113,7 +113,7 @@ interface HttpProviderOptions {
  * Creates a provider that queries an HTTP API: 200 with a record, 404 for an unknown address. Any other status, or an
  * invalid record, is a failure whose message never contains the URL or the token.
  */
-export const createHttpProvider = ({ url, token, timeoutMs, mapping }: HttpProviderOptions) => {
+export function createHttpProvider({ url, token, timeoutMs, mapping }: HttpProviderOptions) {
   const api = createJsonApi({
     url,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
@@ -121,7 +121,7 @@ export const createHttpProvider = ({ url, token, timeoutMs, mapping }: HttpProvi
     unknownStatus: 404,
   });
   return apiProvider('http', api, (answer) => (mapping ? applyMapping(mapping, answer) : answer));
-};
+}
 
 /** `recordIn`: returns the record in an answer about an address, not validated. */
 const apiProvider = (
@@ -152,13 +152,13 @@ export const needsToken = ({ url, headers }: PresetRequest): boolean =>
   [url, ...Object.values(headers)].some((text) => text.includes('{token}'));
 
 /** Creates a provider that queries a vendor's API as its preset describes it. Messages of failures hold no token. */
-export const createApiProvider = ({
+export function createApiProvider({
   name,
   preset: { request, mapping },
   url = request.url,
   token = '',
   timeoutMs,
-}: ApiProviderOptions) => {
+}: ApiProviderOptions) {
   const api = createJsonApi({
     url: url.replaceAll('{token}', encodeURIComponent(token)),
     headers: Object.fromEntries(
@@ -173,7 +173,7 @@ export const createApiProvider = ({
     }
     return applyVendorMapping(mapping, answer);
   });
-};
+}
 
 /** Vendors spell IPv6 addresses in several ways. */
 const isSameAddress = (ip: string, text: unknown): boolean =>

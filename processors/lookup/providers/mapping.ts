@@ -30,7 +30,7 @@ export const mappingSchema = z.partialRecord(z.enum(fields), z.union([source, z.
 export type Mapping = z.output<typeof mappingSchema>;
 
 /** Returns the value at a JSON Pointer; null if there is none. */
-export const valueAt = (document: unknown, path: string): unknown => {
+export function valueAt(document: unknown, path: string): unknown {
   let value: unknown = document;
   for (const token of path.split('/').slice(1)) {
     const name = token.replaceAll('~1', '/').replaceAll('~0', '~');
@@ -38,29 +38,29 @@ export const valueAt = (document: unknown, path: string): unknown => {
     value = (value as Record<string, unknown>)[name];
   }
   return value ?? null;
-};
+}
 
-const valueFrom = (from: Source, answer: unknown): unknown => {
+function valueFrom(from: Source, answer: unknown): unknown {
   if (typeof from === 'string') return valueAt(answer, from);
   const value = valueAt(answer, from.from);
   if (value === null || value === '') return null;
   if ('value' in from) return from.value;
   if ('prefix' in from) return `${from.prefix}${String(value)}`;
   return Object.hasOwn(from.values, String(value)) ? from.values[String(value)] : null;
-};
+}
 
-const firstOf = (from: Source | readonly Source[], answer: unknown): unknown => {
+function firstOf(from: Source | readonly Source[], answer: unknown): unknown {
   if (typeof from === 'string' || 'from' in from) return valueFrom(from, answer);
   for (const one of from) {
     const value = valueFrom(one, answer);
     if (value !== null && value !== '') return value;
   }
   return null;
-};
+}
 
 type Fields = Record<string, unknown>;
 
-const applyFields = (mapping: Mapping, answer: unknown) => {
+function applyFields(mapping: Mapping, answer: unknown) {
   const network: Fields = {};
   const company: Fields = {};
   const record: Fields = {};
@@ -70,16 +70,16 @@ const applyFields = (mapping: Mapping, answer: unknown) => {
     target[name ?? group] = firstOf(from as Source | Source[], answer);
   }
   return { ...record, network, company } as Fields & { network: Fields; company: Fields };
-};
+}
 
 /**
  * Converts a vendor's response to an unvalidated record. If `match_type` is not mapped, a company name implies
  * `company`, and `is_isp` implies `isp`.
  */
-export const applyMapping = (mapping: Mapping, answer: unknown): unknown => {
+export function applyMapping(mapping: Mapping, answer: unknown): unknown {
   const record = applyFields(mapping, answer);
   return mapping.match_type === undefined ? { ...record, match_type: impliedMatch(record) } : record;
-};
+}
 
 const impliedMatch = ({ company, network }: { company: Fields; network: Fields }): string =>
   company.name ? 'company' : network.is_isp === true ? 'isp' : 'unclassified';
@@ -89,7 +89,7 @@ const impliedMatch = ({ company, network }: { company: Fields; network: Fields }
  * to be stated and named; and of a network that is not a company's only the name of its operator is kept, because other
  * fields would fill the gaps of another vendor's company.
  */
-export const applyVendorMapping = (mapping: Mapping, answer: unknown): unknown => {
+export function applyVendorMapping(mapping: Mapping, answer: unknown): unknown {
   const { network, company, match_type = null, ...rest } = applyFields(mapping, answer);
   const known = { ...rest, network: withoutEmpty(network), company: withoutEmpty(company) };
   const { name = null, website = null } = known.company;
@@ -101,7 +101,7 @@ export const applyVendorMapping = (mapping: Mapping, answer: unknown): unknown =
     match_type: isIsp ? 'isp' : 'unclassified',
     company: name === null ? onlyWebsite : { name },
   };
-};
+}
 
 const withoutEmpty = (fields: Fields): Fields =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value === '' ? null : value]));
@@ -128,7 +128,7 @@ const aboutSchema = z.object({
 export type Preset = z.output<typeof aboutSchema> & { readonly mapping: Mapping };
 
 /** Parses a mapping file. @throws Error with a one-line reason */
-export const parsePreset = (text: string): Preset => {
+export function parsePreset(text: string): Preset {
   const { about, request, database_types, ...fields } = JSON.parse(text) as Record<string, unknown>;
   const parsed = z
     .object({ about: aboutSchema, fields: mappingSchema })
@@ -136,16 +136,16 @@ export const parsePreset = (text: string): Preset => {
   if (parsed.success) return { ...parsed.data.about, mapping: parsed.data.fields };
   const [issue] = parsed.error.issues;
   throw new Error(`${issue?.path.slice(1).join('.') ?? ''} ${issue?.message ?? ''}`);
-};
+}
 
 /** Reads a mapping file. @throws Error that names the variable or provider, the file and the fault */
-export const readPreset = (file: string, of: string): Preset => {
+export function readPreset(file: string, of: string): Preset {
   try {
     return parsePreset(readFileSync(file, 'utf8'));
   } catch (error) {
     throw new Error(`${of} ${file}: ${(error as Error).message}`);
   }
-};
+}
 
 const DATABASES_FOLDER = join(PROVIDERS_FOLDER, 'databases');
 
@@ -156,11 +156,11 @@ export const databasePresets = (): readonly Preset[] =>
     .map((file) => readPreset(join(DATABASES_FOLDER, file), 'the packaged mapping'));
 
 /** Returns the mapping for a database of this type; null if there is none. The longest matching beginning counts. */
-export const presetForDatabase = (presets: readonly Preset[], databaseType: string): Preset | null => {
+export function presetForDatabase(presets: readonly Preset[], databaseType: string): Preset | null {
   const matches = presets.flatMap((preset) =>
     (preset.database_types ?? [])
       .filter((beginning) => databaseType.startsWith(beginning))
       .map((beginning) => ({ preset, length: beginning.length })),
   );
   return matches.sort((a, b) => b.length - a.length)[0]?.preset ?? null;
-};
+}

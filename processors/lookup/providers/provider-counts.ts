@@ -23,7 +23,7 @@ const NONE: Counted = {
  * Counts questions to providers by UTC day, for analysts and `doorplate provider list`. A crash loses the counts of the last
  * seconds.
  */
-export const createProviderCounts = ({
+export function createProviderCounts({
   pool,
   clock,
   log,
@@ -31,7 +31,7 @@ export const createProviderCounts = ({
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly log: Logger;
-}) => {
+}) {
   let waiting = new Map<string, Counted & { provider: string; day: string }>();
   const entry = (provider: string): Counted => {
     const day = utcDay(clock.now());
@@ -72,7 +72,7 @@ export const createProviderCounts = ({
       await flush();
     },
   };
-};
+}
 
 export type ProviderCounts = ReturnType<typeof createProviderCounts>;
 
@@ -90,12 +90,12 @@ const ADD = `
  * Takes one request from a provider's budget of a UTC day, exactly over all processes. `day`: `YYYY-MM-DD`.
  * @returns false if the budget is used up
  */
-export const takeFromBudget = async (
+export async function takeFromBudget(
   pool: pg.Pool,
   provider: string,
   day: string,
   requestsPerDay: number,
-): Promise<boolean> => {
+): Promise<boolean> {
   const { rowCount } = await pool.query({
     name: 'take_from_budget',
     text: `insert into work.provider_day as d (provider, day, budget_used)
@@ -104,12 +104,12 @@ export const takeFromBudget = async (
     values: [provider, day, requestsPerDay],
   });
   return rowCount === 1;
-};
+}
 
 /** As long as usage is kept. */
 const KEPT_DAYS = 400;
 
 /** Deletes the counts of days past their retention. `now` in milliseconds. */
-export const forgetProviderDays = async (pool: pg.Pool, now: number): Promise<void> => {
+export async function forgetProviderDays(pool: pg.Pool, now: number): Promise<void> {
   await pool.query('delete from work.provider_day where day < $1::date', [utcDay(now - KEPT_DAYS * DAY)]);
-};
+}

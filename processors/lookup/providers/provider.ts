@@ -57,12 +57,12 @@ interface Asked {
 }
 
 /** Asks one provider. A failure is an answer too, which never means that there is no company. */
-export const askProvider = async (
+export async function askProvider(
   { name: provider, lookup }: Provider,
   ip: string,
   signal: AbortSignal,
   options?: LookupOptions,
-): Promise<Asked> => {
+): Promise<Asked> {
   const started = performance.now();
   const asked = (outcome: ProviderOutcome, answer: ProviderAnswer): Asked => {
     const ms = performance.now() - started;
@@ -77,18 +77,18 @@ export const askProvider = async (
       ? asked('not_asked', { provider, heldBack: reason })
       : asked('failed', { provider, failure: reason });
   }
-};
+}
 
 /**
  * Asks the providers in order until one answers `company` (contract, Providers 1). No provider is asked about an address that is
  * not public. `answered`: providers that are known to know nothing.
  */
-export const askChain = async (
+export async function askChain(
   chain: readonly Provider[],
   ip: string,
   signal: AbortSignal,
   { answered = [], notes }: ChainOptions = {},
-): Promise<ProviderAnswer[]> => {
+): Promise<ProviderAnswer[]> {
   // An address may have been public in the release that accepted it.
   if (parsePublicAddress(ip) === null) return chain.map(({ name }) => ({ provider: name, record: UNKNOWN }));
   const answers: ProviderAnswer[] = [];
@@ -103,7 +103,7 @@ export const askChain = async (
     if (outcome === 'company') break;
   }
   return answers;
-};
+}
 
 /** PostgreSQL rejects NUL in text, and a lone surrogate is not a valid character. */
 const isText = (value: unknown): boolean =>
@@ -139,7 +139,7 @@ const providerRecordSchema = z.object({
 });
 
 /** Validates a record. @throws Error with a one-line reason */
-export const parseProviderRecord = (value: unknown): ProviderRecord => {
+export function parseProviderRecord(value: unknown): ProviderRecord {
   const parsed = providerRecordSchema.safeParse(value);
   if (parsed.success) {
     if (jsonBytes(parsed.data) > MAX_RECORD_BYTES) throw new Error('wrong record: it is too large');
@@ -147,4 +147,4 @@ export const parseProviderRecord = (value: unknown): ProviderRecord => {
   }
   const [issue] = parsed.error.issues;
   throw new Error(`wrong record: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
-};
+}

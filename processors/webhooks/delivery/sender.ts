@@ -21,12 +21,12 @@ const USER_AGENT = 'Doorplate-Webhooks/1';
  * @param at time of the attempt, milliseconds
  * @param body the exact bytes to send
  */
-export const signatureHeaders = (
+export function signatureHeaders(
   secrets: readonly Buffer[],
   eventId: string,
   at: number,
   body: Buffer,
-): Record<string, string> => {
+): Record<string, string> {
   const timestamp = String(Math.floor(at / 1_000));
   const sign = (secret: Buffer): string =>
     createHmac('sha256', secret).update(`${eventId}.${timestamp}.`).update(body).digest('base64');
@@ -37,7 +37,7 @@ export const signatureHeaders = (
     'webhook-timestamp': timestamp,
     'webhook-signature': secrets.map((secret) => `v1,${sign(secret)}`).join(' '),
   };
-};
+}
 
 interface Posting {
   readonly url: URL;

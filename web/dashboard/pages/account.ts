@@ -42,7 +42,7 @@ export const accountPages = (deps: AccountDeps): PageRoute[] => [
   },
 ];
 
-const account = async ({ countLogins }: AccountDeps, visit: Visit): Promise<Reply> => {
+async function account({ countLogins }: AccountDeps, visit: Visit): Promise<Reply> {
   const { user } = visit;
   const logins = await countLogins(user.user_id);
   return show(visit, {
@@ -60,9 +60,9 @@ const account = async ({ countLogins }: AccountDeps, visit: Visit): Promise<Repl
       ${form(visit, '/dashboard/logout-everywhere', html`<button class="danger">Log out everywhere</button>`)}
     </section>`,
   });
-};
+}
 
-const passwordPage = (visit: Visit, error?: string, wait: number | null = null): Reply => {
+function passwordPage(visit: Visit, error?: string, wait: number | null = null): Reply {
   const { is_first, name } = visit.user;
   return showBare(
     is_first ? 'Choose your password' : 'Change the password',
@@ -86,9 +86,9 @@ const passwordPage = (visit: Visit, error?: string, wait: number | null = null):
     wait !== null ? 429 : error === undefined ? 200 : 400,
     wait ?? undefined,
   );
-};
+}
 
-const changePassword = async (deps: AccountDeps, visit: Visit): Promise<Reply> => {
+async function changePassword(deps: AccountDeps, visit: Visit): Promise<Reply> {
   const waitForForm = await deps.admitForm(visit);
   if (waitForForm !== null) {
     return passwordPage(
@@ -110,7 +110,7 @@ const changePassword = async (deps: AccountDeps, visit: Visit): Promise<Reply> =
   const token = await deps.changePassword(visit, current, password);
   if (token === null) return passwordPage(visit, 'The password until now is wrong.');
   return redirectAfterPost('/dashboard/account', 'password-changed', loginCookie(token));
-};
+}
 
 const WEAKNESSES = {
   common: 'The new password is one of those that many people use, and that is tried first.',
@@ -119,16 +119,16 @@ const WEAKNESSES = {
 } as const;
 
 /** Call it only with a password of allowed length: its time grows with the square of the length. */
-const weaknessIn = (password: string, userName: string, deps: AccountDeps): string | null => {
+function weaknessIn(password: string, userName: string, deps: AccountDeps): string | null {
   const weakness = deps.weakness(password, userName);
   return weakness && WEAKNESSES[weakness];
-};
+}
 
-const wrongWith = (password: string, again: string, current: string): string | null => {
+function wrongWith(password: string, again: string, current: string): string | null {
   const { length } = [...password];
   if (password !== again) return 'The two new passwords differ.';
   if (length < MIN_PASSWORD_LENGTH || length > MAX_PASSWORD_LENGTH)
     return `The new password must have ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters.`;
   if (password === current) return 'The new password is the one until now.';
   return null;
-};
+}

@@ -48,7 +48,7 @@ export const billingPages = (deps: BillingDeps): PageRoute[] => [
   },
 ];
 
-const billing = async ({ months, verdict }: BillingDeps, visit: Visit): Promise<Reply> => {
+async function billing({ months, verdict }: BillingDeps, visit: Visit): Promise<Reply> {
   const { partner_id } = visit.user;
   const [listed, audited] = await Promise.all([months(partner_id), verdict(partner_id)]);
   return show(visit, {
@@ -74,9 +74,9 @@ const billing = async ({ months, verdict }: BillingDeps, visit: Visit): Promise<
       ${form(visit, `${PATH}/audit`, html`<button>Audit now</button>`)}
     </section>`,
   });
-};
+}
 
-const verdictOf = ({ began_at, ended_at, report }: Verdict) => {
+function verdictOf({ began_at, ended_at, report }: Verdict) {
   if (ended_at === null) {
     return html`<p class="notice">An audit began ${time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
   }
@@ -109,9 +109,9 @@ const verdictOf = ({ began_at, ended_at, report }: Verdict) => {
       ]),
     )}</details>`
   }`;
-};
+}
 
-const csv = async ({ months }: BillingDeps, { user }: Visit): Promise<Reply> => {
+async function csv({ months }: BillingDeps, { user }: Visit): Promise<Reply> {
   const rows = (await months(user.partner_id)).map(
     ({ month, completed, units }) => `${month},${completed},${units}`,
   );
@@ -120,4 +120,4 @@ const csv = async ({ months }: BillingDeps, { user }: Visit): Promise<Reply> => 
     'text/csv; charset=utf-8',
     `${['month,completed_reveals,units', ...rows].join('\r\n')}\r\n`,
   );
-};
+}

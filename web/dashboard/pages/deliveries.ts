@@ -57,11 +57,7 @@ interface DeliveryList {
   readonly next_cursor: string;
 }
 
-const history = async (
-  visit: Visit,
-  refused: Refused = null,
-  notice: string | null = null,
-): Promise<Reply> => {
+async function history(visit: Visit, refused: Refused = null, notice: string | null = null): Promise<Reply> {
   const status = visit.query.get('status') ?? '';
   const cursor = visit.query.get('cursor') ?? '';
   const params = endpointOf(visit);
@@ -100,7 +96,7 @@ const history = async (
     ${endpoint.ok && endpoint.body.deliveries.failed > 0 && endpoint.body.deleted_at === null && retryForm(visit, endpoint.body)}
     <p><a href="/dashboard/webhooks/${params.webhook_id}">The endpoint</a></p>`,
   });
-};
+}
 
 const retryForm = (visit: Visit, { deliveries }: WebhookBody) =>
   html`<section><h2>Retry what has failed</h2>${form(
@@ -125,7 +121,7 @@ const answerOf = ({ http_status, error }: DeliveryBody): string =>
     .filter((text) => text !== '')
     .join(', ') || '–';
 
-const retryAll = async ({ retryFailedSince }: DeliveryDeps, visit: Visit): Promise<Reply> => {
+async function retryAll({ retryFailedSince }: DeliveryDeps, visit: Visit): Promise<Reply> {
   const day = textOf(visit, 'since');
   if (!/^\d{4}-\d{2}-\d{2}$/.test(day) || Number.isNaN(Date.parse(day))) {
     return history(visit, { ok: false, status: 400, code: 'invalid_date', message: 'Choose a day.' });
@@ -139,9 +135,9 @@ const retryAll = async ({ retryFailedSince }: DeliveryDeps, visit: Visit): Promi
     refused,
     retried > 0 || refused === null ? `${notice} ${refused === null ? rest : ''}` : null,
   );
-};
+}
 
-const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
+async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
   const params = { ...endpointOf(visit), delivery_id: visit.request.params.delivery_id ?? '' };
   const found = await visit.api<DeliveryBody & { readonly event: unknown }>('GET', DELIVERY, { params });
   if (!found.ok) return history(visit, found);
@@ -179,12 +175,12 @@ const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
     }</section>
     <p><a href="${at}">All deliveries</a></p>`,
   });
-};
+}
 
-const retry = async (visit: Visit): Promise<Reply> => {
+async function retry(visit: Visit): Promise<Reply> {
   const delivery_id = visit.request.params.delivery_id ?? '';
   const params = { ...endpointOf(visit), delivery_id };
   const retried = await visit.api('POST', `${DELIVERY}/retry`, { params });
   if (!retried.ok) return one(visit, retried);
   return redirectAfterPost(`${pathOf(visit)}/${encodeURIComponent(delivery_id)}`, 'delivery-retried');
-};
+}

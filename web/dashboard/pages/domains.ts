@@ -42,7 +42,7 @@ export const domainPages = (deps: DomainDeps): PageRoute[] => [
   { method: 'POST', path: `${PATH}/:tracker_id/:domain_id/delete`, handle: (visit) => remove(deps, visit) },
 ];
 
-const list = async (deps: DomainDeps, visit: Visit, refused: Refused = null): Promise<Reply> => {
+async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   const [{ trackers, failed }, domains] = await Promise.all([
     listTrackers(visit),
     deps.list(visit.user.partner_id),
@@ -81,7 +81,7 @@ const list = async (deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
           )}</section>`
     }`,
   });
-};
+}
 
 const TONES = { pending: 'wait', active: 'good', failed: 'bad' } as const;
 const stateOf = ({ status }: Pick<DomainBody, 'status'>) => badge(status, TONES[status]);
@@ -99,13 +99,13 @@ const TROUBLES: Readonly<Record<string, string>> = {
 };
 const trouble = (error: string | null): string => (error === null ? '–' : (TROUBLES[error] ?? error));
 
-const create = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
+async function create(deps: DomainDeps, visit: Visit): Promise<Reply> {
   const params = { tracker_id: textOf(visit, 'tracker_id') };
   const body = { hostname: textOf(visit, 'hostname') };
   const made = await visit.api<DomainBody>('POST', '/v1/trackers/:tracker_id/domains', { params, body });
   if (!made.ok) return list(deps, visit, made);
   return redirectAfterPost(`${PATH}/${made.body.tracker_id}/${made.body.id}`, 'domain-added');
-};
+}
 
 const paramsOf = ({ request: { params } }: Visit) => ({
   tracker_id: params.tracker_id ?? '',
@@ -113,7 +113,7 @@ const paramsOf = ({ request: { params } }: Visit) => ({
 });
 const pathOf = ({ tracker_id, id }: DomainBody): string => `${PATH}/${tracker_id}/${id}`;
 
-const one = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
+async function one(deps: DomainDeps, visit: Visit): Promise<Reply> {
   const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
   if (!found.ok) return list(deps, visit, found);
   const domain = found.body;
@@ -152,9 +152,9 @@ const one = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
     <p><a class="button danger" href="${pathOf(domain)}/delete">Give the domain up…</a></p>
     <p><a href="${PATH}">All domains</a></p>`,
   });
-};
+}
 
-const askDelete = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
+async function askDelete(deps: DomainDeps, visit: Visit): Promise<Reply> {
   const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
   if (!found.ok) return list(deps, visit, found);
   return ask(visit, {
@@ -165,9 +165,9 @@ const askDelete = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
     button: 'Give the domain up',
     back: pathOf(found.body),
   });
-};
+}
 
-const remove = async (deps: DomainDeps, visit: Visit): Promise<Reply> => {
+async function remove(deps: DomainDeps, visit: Visit): Promise<Reply> {
   const removed = await visit.api('DELETE', DOMAIN, { params: paramsOf(visit) });
   return removed.ok ? redirectAfterPost(PATH, 'domain-given-up') : list(deps, visit, removed);
-};
+}

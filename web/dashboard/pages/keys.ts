@@ -58,7 +58,7 @@ const minuteOf = (expiresAt: string | null): string => expiresAt?.slice(0, 16) ?
 const shown = (value: number): string => (Number.isNaN(value) ? '' : String(value));
 
 /** Parses the form; the command refuses NaN and an impossible time. */
-const limitsIn = (visit: Visit): KeyLimitValues => {
+function limitsIn(visit: Visit): KeyLimitValues {
   const cap = textOf(visit, 'new_enrichments_per_day');
   const expires = textOf(visit, 'expires_at');
   return {
@@ -69,12 +69,12 @@ const limitsIn = (visit: Visit): KeyLimitValues => {
     // Browsers omit seconds of zero.
     expires_at: expires === '' ? null : `${expires}${expires.length === 16 ? ':00' : ''}Z`,
   };
-};
+}
 
-const wholeIn = (visit: Visit, name: string): number => {
+function wholeIn(visit: Visit, name: string): number {
   const text = textOf(visit, name);
   return /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-};
+}
 
 export interface DashboardKey extends KeyLimitValues {
   readonly key_id: string;
@@ -114,11 +114,11 @@ export const keyPages = (deps: KeyDeps): PageRoute[] => [
   { method: 'POST', path: `${PATH}/:key_id/revoke`, handle: (visit) => revoke(deps, visit) },
 ];
 
-const list = async (
+async function list(
   { list, usualLimits, ceilingsOf }: KeyDeps,
   visit: Visit,
   refused: Refused = null,
-): Promise<Reply> => {
+): Promise<Reply> {
   const { partner_id } = visit.user;
   const [keys, ceilings] = await Promise.all([list(partner_id), ceilingsOf(partner_id)]);
   return show(visit, {
@@ -146,15 +146,15 @@ const list = async (
       ${limitFields(refused ? limitsIn(visit) : within(usualLimits, ceilings), ceilings)}<button>Create the key</button>`,
     )}</section>`,
   });
-};
+}
 
-const stateOf = ({ revoked_at, expires_at }: DashboardKey, { request }: Visit) => {
+function stateOf({ revoked_at, expires_at }: DashboardKey, { request }: Visit) {
   if (revoked_at !== null) return badge('revoked', 'off');
   if (expires_at !== null && Date.parse(expires_at) <= request.receivedAt) return badge('expired', 'off');
   return badge('active', 'good');
-};
+}
 
-const create = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
+async function create(deps: KeyDeps, visit: Visit): Promise<Reply> {
   const name = textOf(visit, 'name');
   const made = await deps.create(visit, { name, limits: limitsIn(visit) });
   if (!made.ok) return list(deps, visit, made);
@@ -165,7 +165,7 @@ const create = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
     content: html`${secretOnce(`Key “${name}”`, made.api_key)}
       <p><a class="button" href="${PATH}">I have kept it</a></p>`,
   });
-};
+}
 
 const find = ({ find }: KeyDeps, { user, request }: Visit): Promise<DashboardKey | null> =>
   find(user.partner_id, request.params.key_id ?? '');
@@ -173,7 +173,7 @@ const find = ({ find }: KeyDeps, { user, request }: Visit): Promise<DashboardKey
 const missing = (deps: KeyDeps, visit: Visit): Promise<Reply> =>
   list(deps, visit, { ok: false, status: 404, code: 'key_not_found', message: 'There is no such key.' });
 
-const one = async (deps: KeyDeps, visit: Visit, refused: Refused = null): Promise<Reply> => {
+async function one(deps: KeyDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
   const ceilings = await deps.ceilingsOf(visit.user.partner_id);
@@ -191,9 +191,9 @@ const one = async (deps: KeyDeps, visit: Visit, refused: Refused = null): Promis
     }
     <p><a href="${PATH}">All keys</a></p>`,
   });
-};
+}
 
-const update = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
+async function update(deps: KeyDeps, visit: Visit): Promise<Reply> {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
   const given = limitsIn(visit);
@@ -202,9 +202,9 @@ const update = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
   const limits = untouched ? { ...given, expires_at: key.expires_at } : given;
   const updated = await deps.update(visit, key.key_id, limits);
   return updated.ok ? redirectAfterPost(PATH, 'key-updated') : one(deps, visit, updated);
-};
+}
 
-const askRevoke = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
+async function askRevoke(deps: KeyDeps, visit: Visit): Promise<Reply> {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
   return ask(visit, {
@@ -216,11 +216,11 @@ const askRevoke = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
     button: 'Revoke the key',
     back: PATH,
   });
-};
+}
 
-const revoke = async (deps: KeyDeps, visit: Visit): Promise<Reply> => {
+async function revoke(deps: KeyDeps, visit: Visit): Promise<Reply> {
   const key = await find(deps, visit);
   if (key === null) return missing(deps, visit);
   const revoked = await deps.revoke(visit, key.key_id);
   return revoked.ok ? redirectAfterPost(PATH, 'key-revoked') : one(deps, visit, revoked);
-};
+}

@@ -66,7 +66,7 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
 /** A longer name is no user's, however it is composed: it is cut, because a form's whole takes milliseconds to hash and to show. */
 const LONGEST_NAME = 801;
 
-const logIn = async ({ logIn }: LoginDeps, request: ApiRequest): Promise<Reply> => {
+async function logIn({ logIn }: LoginDeps, request: ApiRequest): Promise<Reply> {
   const form = formOf(request);
   const name = (form.get('name') ?? '').slice(0, LONGEST_NAME).toWellFormed();
   const next = ownPath(form.get('next'));
@@ -82,7 +82,7 @@ const logIn = async ({ logIn }: LoginDeps, request: ApiRequest): Promise<Reply> 
     return loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429, retryAfter });
   }
   return redirectAfterPost(next, undefined, loginAndDeviceCookies(outcome.token, outcome.device));
-};
+}
 
 /** Returns the path of a dashboard page, and the start page for any other target of a link. */
 const ownPath = (wanted: string | null): string =>

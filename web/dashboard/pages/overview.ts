@@ -35,7 +35,7 @@ export const overviewPage = (deps: OverviewDeps): PageRoute => ({
   handle: (visit) => overview(deps, visit),
 });
 
-const overview = async (deps: OverviewDeps, visit: Visit): Promise<Reply> => {
+async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
   const { partner_id } = visit.user;
   const days = daysBack(visit.request.receivedAt, DAYS);
   const since = days[0] ?? '';
@@ -55,9 +55,9 @@ const overview = async (deps: OverviewDeps, visit: Visit): Promise<Reply> => {
     ${revealsByDay(days, reveals)}
     ${outcomes(requests)}`,
   });
-};
+}
 
-const totals = (requests: Requests, reveals: Reveals) => {
+function totals(requests: Requests, reveals: Reveals) {
   const all = sum(requests, ({ requests }) => requests);
   const hits = sum(requests, ({ cache_hits }) => cache_hits);
   return facts([
@@ -66,7 +66,7 @@ const totals = (requests: Requests, reveals: Reveals) => {
     ['Reveals completed', count(sum(reveals, ({ completed }) => completed))],
     ['Units', count(sum(reveals, ({ units }) => units))],
   ]);
-};
+}
 
 const requestsByDay = (days: readonly string[], requests: Requests) =>
   barChart({
@@ -106,7 +106,7 @@ const revealsByDay = (days: readonly string[], reveals: Reveals) =>
     }),
   });
 
-const outcomes = (requests: Requests) => {
+function outcomes(requests: Requests) {
   const all = sum(requests, ({ requests }) => requests);
   const rows = [...Map.groupBy(requests, ({ outcome }) => outcome)]
     .map(([outcome, rows]) => [outcome, sum(rows, ({ requests }) => requests)] as const)
@@ -118,7 +118,7 @@ const outcomes = (requests: Requests) => {
     ['Outcome', 'Requests', 'Share'],
     rows,
   )}</section>`;
-};
+}
 
 const sum = <T>(rows: readonly T[], of: (row: T) => number): number =>
   rows.reduce((total, row) => total + of(row), 0);

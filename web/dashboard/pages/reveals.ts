@@ -26,11 +26,7 @@ export const revealPages = (deps: RevealDeps): PageRoute[] => [
   { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
 ];
 
-const askReveal = async (
-  { revealsOf }: RevealDeps,
-  visit: Visit,
-  refused: Refused = null,
-): Promise<Reply> => {
+async function askReveal({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   const session_id = visit.request.params.session_id ?? '';
   const known = await visit.api('GET', '/v1/sessions/:session_id', { params: { session_id } });
   if (!known.ok) return missing(visit, 'No such session', refused ?? known);
@@ -43,7 +39,7 @@ const askReveal = async (
         read; a new reveal may cost another unit.</p>`,
     refused,
   );
-};
+}
 
 const missing = (visit: Visit, title: string, refused: Refused): Reply =>
   show(visit, {
@@ -54,7 +50,7 @@ const missing = (visit: Visit, title: string, refused: Refused): Reply =>
   });
 
 /** The page contains the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
-const question = (visit: Visit, idempotencyKey: string, warning: Content, refused: Refused): Reply => {
+function question(visit: Visit, idempotencyKey: string, warning: Content, refused: Refused): Reply {
   const at = `/dashboard/sessions/${encodeURIComponent(visit.request.params.session_id ?? '')}`;
   return ask(visit, {
     title: 'Reveal the company?',
@@ -67,9 +63,9 @@ const question = (visit: Visit, idempotencyKey: string, warning: Content, refuse
     back: at,
     fields: { idempotency_key: idempotencyKey },
   });
-};
+}
 
-const reveal = async (deps: RevealDeps, visit: Visit): Promise<Reply> => {
+async function reveal(deps: RevealDeps, visit: Visit): Promise<Reply> {
   const session_id = visit.request.params.session_id ?? '';
   const idempotencyKey = textOf(visit, 'idempotency_key');
   const revealed = await visit.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', {
@@ -82,9 +78,9 @@ const reveal = async (deps: RevealDeps, visit: Visit): Promise<Reply> => {
   const again = html`<p><strong>Send it again from this page:</strong> however often, it is one reveal and at most one
     unit.</p>`;
   return question(visit, idempotencyKey, again, revealed);
-};
+}
 
-const receipt = async (visit: Visit): Promise<Reply> => {
+async function receipt(visit: Visit): Promise<Reply> {
   const reveal_id = visit.request.params.reveal_id ?? '';
   const found = await visit.api<RevealBody>('GET', '/v1/reveals/:reveal_id', { params: { reveal_id } });
   if (!found.ok) return missing(visit, 'No receipt', found);
@@ -108,22 +104,22 @@ const receipt = async (visit: Visit): Promise<Reply> => {
     }
     <p><a href="/dashboard/sessions/${body.session_id}">Its session</a></p>`,
   });
-};
+}
 
 /** The known fields; null for an object without any. */
-const known = (title: string, fields: Readonly<Record<string, unknown>> | null) => {
+function known(title: string, fields: Readonly<Record<string, unknown>> | null) {
   const pairs = Object.entries(fields ?? {}).filter(([, value]) => value !== null);
   return html`<section><h2>${title}</h2>${
     pairs.length === 0
       ? html`<p>Nothing was found.</p>`
       : facts(pairs.map(([name, value]) => [wordsOf(name), textOfValue(name, String(value))]))
   }</section>`;
-};
+}
 
-const wordsOf = (name: string): string => {
+function wordsOf(name: string): string {
   const words = name.replaceAll('_', ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
-};
+}
 
 const textOfValue = (name: string, value: string) =>
   /^(website|linkedin_url)$/.test(name) && /^https?:\/\/\S+$/.test(value)

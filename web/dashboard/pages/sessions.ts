@@ -47,7 +47,7 @@ export const sessionPages = (deps: SessionDeps): PageRoute[] => [
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-const feed = async (deps: SessionDeps, visit: Visit, refused: Refused = null): Promise<Reply> => {
+async function feed(deps: SessionDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   const asked = visit.query.get('tracker_id') ?? '';
   const trackerId = UUID.test(asked) ? asked : null;
   const before = visit.query.get('before');
@@ -86,7 +86,7 @@ const feed = async (deps: SessionDeps, visit: Visit, refused: Refused = null): P
     )}
     ${older !== null && html`<p><a class="button quiet" href="${PATH}?${new URLSearchParams({ tracker_id: trackerId ?? '', before: older }).toString()}">Older sessions</a></p>`}`,
   });
-};
+}
 
 const noSessions = nothingYet(
   'No sessions yet',
@@ -98,13 +98,13 @@ const labelsOf = ({ custom = {} }: SessionBody): Content =>
     .map(([name, value]) => `${name}: ${value}`)
     .join(', ');
 
-const companyOf = (reveals: readonly RevealOfSession[]): Content => {
+function companyOf(reveals: readonly RevealOfSession[]): Content {
   const done = reveals.find(({ completed_at }) => completed_at !== null);
   if (done) return done.company ?? 'no company found';
   return reveals.length > 0 ? badge('pending', 'wait') : badge('not revealed', 'off');
-};
+}
 
-const one = async (deps: SessionDeps, visit: Visit): Promise<Reply> => {
+async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
   const session_id = visit.request.params.session_id ?? '';
   const found = await visit.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } });
   if (!found.ok) return feed(deps, visit, found);
@@ -147,4 +147,4 @@ const one = async (deps: SessionDeps, visit: Visit): Promise<Reply> => {
     </section>
     <p><a href="${PATH}">All sessions</a></p>`,
   });
-};
+}

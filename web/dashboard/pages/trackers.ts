@@ -27,7 +27,7 @@ export const trackerListPages: readonly PageRoute[] = [
   { method: 'POST', path: PATH, handle: (visit) => create(visit) },
 ];
 
-const list = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
+async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
   const { trackers, failed } = await listTrackers(visit);
   return show(visit, {
     title: 'Trackers',
@@ -60,19 +60,19 @@ const list = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
       <button>Create the tracker</button>`,
     )}</section>`,
   });
-};
+}
 
 const stateOf = ({ disabled_at }: TrackerBody) =>
   disabled_at === null ? badge('enabled', 'good') : badge('disabled', 'off');
 
-const create = async (visit: Visit): Promise<Reply> => {
+async function create(visit: Visit): Promise<Reply> {
   const reference = textOf(visit, 'customer_reference');
   const origins = textOf(visit, 'origins').split(/\s+/).filter(Boolean);
   const made = await visit.api<TrackerBody>('POST', '/v1/trackers', {
     body: { name: textOf(visit, 'name'), origins, customer_reference: reference === '' ? null : reference },
   });
   return made.ok ? redirectAfterPost(`${PATH}/${made.body.id}`, 'tracker-created') : list(visit, made);
-};
+}
 
 const TRACKER = '/v1/trackers/:tracker_id';
 
@@ -107,15 +107,15 @@ const MISSING: ErrorAnswer = {
 };
 
 /** The tracker, or the reason why it cannot be shown. */
-const find = async (visit: Visit): Promise<TrackerBody | ErrorAnswer> => {
+async function find(visit: Visit): Promise<TrackerBody | ErrorAnswer> {
   const { trackers, failed } = await listTrackers(visit);
   const { tracker_id } = paramsOf(visit);
   return failed ?? trackers.find(({ id }) => id === tracker_id) ?? MISSING;
-};
+}
 
 const DAYS = 30;
 
-const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
+async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
   const days = daysBack(visit.request.receivedAt, DAYS);
   const [tracker, usage] = await Promise.all([
     find(visit),
@@ -157,10 +157,10 @@ const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
     }</section>
     <p><a href="${PATH}">All trackers</a></p>`,
   });
-};
+}
 
 /** Judged by received visits: the customer's page is not requested. */
-const installCheck = ({ disabled_at, origins }: TrackerBody, { hourly, totals }: TrackerUsageBody) => {
+function installCheck({ disabled_at, origins }: TrackerBody, { hourly, totals }: TrackerUsageBody) {
   const last = hourly.findLast(({ capture_requests }) => capture_requests > 0);
   if (last !== undefined) {
     return html`<p class="said">Installed: ${counted(totals.capture_requests, 'visit')} reported in ${DAYS} days, the last in
@@ -172,9 +172,9 @@ const installCheck = ({ disabled_at, origins }: TrackerBody, { hourly, totals }:
     <li>The page must be on ${origins.join(' or ')}, spelled so, with its port if it has one.</li>
     <li>A content security policy of the page must allow the script and its calls.</li>
     <li>Crawlers, and browsers that ask not to be tracked, report nothing.</li></ul></div>`;
-};
+}
 
-const usageOf = ({ hourly, totals, pending_reveals }: TrackerUsageBody, days: readonly string[]) => {
+function usageOf({ hourly, totals, pending_reveals }: TrackerUsageBody, days: readonly string[]) {
   const of = (day: string) => hourly.filter(({ hour }) => hour.startsWith(day));
   const sum = (day: string, name: 'sessions' | 'reveals') =>
     of(day).reduce((total, row) => total + row[name], 0);
@@ -192,21 +192,16 @@ const usageOf = ({ hourly, totals, pending_reveals }: TrackerUsageBody, days: re
       series: ['Sessions', 'Reveals'],
       days: days.map((day) => ({ day, values: [sum(day, 'sessions'), sum(day, 'reveals')] })),
     })}</section>`;
-};
+}
 
-const change = async (
-  visit: Visit,
-  method: 'POST' | 'DELETE',
-  path: string,
-  done: string,
-): Promise<Reply> => {
+async function change(visit: Visit, method: 'POST' | 'DELETE', path: string, done: string): Promise<Reply> {
   const params = paramsOf(visit);
   const changed = await visit.api(method, path, { params });
   if (!changed.ok) return one(visit, changed);
   return redirectAfterPost(done === 'tracker-deleted' ? PATH : `${PATH}/${params.tracker_id}`, done);
-};
+}
 
-const askDelete = async (visit: Visit): Promise<Reply> => {
+async function askDelete(visit: Visit): Promise<Reply> {
   const tracker = await find(visit);
   if ('ok' in tracker) return list(visit, tracker);
   return ask(visit, {
@@ -218,4 +213,4 @@ const askDelete = async (visit: Visit): Promise<Reply> => {
     button: 'Delete the tracker',
     back: `${PATH}/${tracker.id}`,
   });
-};
+}

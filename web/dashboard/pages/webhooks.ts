@@ -42,7 +42,7 @@ interface WebhookList {
 }
 type WithSecret = WebhookBody & { readonly signing_secret: string };
 
-const list = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
+async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
   const [listed, { trackers }] = await Promise.all([
     visit.api<WebhookList>('GET', '/v1/webhooks'),
     listTrackers(visit),
@@ -81,18 +81,18 @@ const list = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
       <button>Create the endpoint</button>`,
     )}</section>`,
   });
-};
+}
 
-const stateOf = ({ enabled, deleted_at }: WebhookBody) => {
+function stateOf({ enabled, deleted_at }: WebhookBody) {
   if (deleted_at !== null) return badge('deleted', 'off');
   return enabled ? badge('enabled', 'good') : badge('paused', 'wait');
-};
+}
 
 const slow = ({ last_seen_at, due }: WebhookWorker) =>
   html`<p class="notice">Deliveries are not being sent just now: the service's worker was last seen
     ${time(last_seen_at)}, and ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost.</p>`;
 
-const create = async (visit: Visit): Promise<Reply> => {
+async function create(visit: Visit): Promise<Reply> {
   const tracker = textOf(visit, 'tracker_id');
   const made = await visit.api<WithSecret>('POST', '/v1/webhooks', {
     body: {
@@ -103,7 +103,7 @@ const create = async (visit: Visit): Promise<Reply> => {
     },
   });
   return made.ok ? secretPage(visit, 'Your new endpoint', made.body) : list(visit, made);
-};
+}
 
 const secretPage = (visit: Visit, title: string, { id, name, signing_secret }: WithSecret): Reply =>
   show(visit, {
@@ -132,7 +132,7 @@ const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_i
 const pathOf = (visit: Visit): string => `${PATH}/${encodeURIComponent(paramsOf(visit).webhook_id)}`;
 const find = (visit: Visit) => visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
 
-const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
+async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
   const found = await find(visit);
   if (!found.ok) return list(visit, found);
   const webhook = found.body;
@@ -160,7 +160,7 @@ const one = async (visit: Visit, refused: Refused = null): Promise<Reply> => {
     ${webhook.deleted_at === null && manage(visit, webhook, at)}
     <p><a href="${PATH}">All endpoints</a></p>`,
   });
-};
+}
 
 const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
   <section><h2>Test</h2>${form(
@@ -190,25 +190,25 @@ const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
     <a class="button danger" href="${at}/rotate">Rotate the secret…</a>
     <a class="button danger" href="${at}/delete">Delete the endpoint…</a></p></section>`;
 
-const update = async (visit: Visit, body: object, done: string): Promise<Reply> => {
+async function update(visit: Visit, body: object, done: string): Promise<Reply> {
   const changed = await visit.api('PATCH', WEBHOOK, { params: paramsOf(visit), body });
   return changed.ok ? redirectAfterPost(pathOf(visit), done) : one(visit, changed);
-};
+}
 
 const enable = (visit: Visit, enabled: boolean): Promise<Reply> =>
   update(visit, { enabled }, enabled ? 'webhook-enabled' : 'webhook-paused');
 
-const change = (visit: Visit): Promise<Reply> => {
+function change(visit: Visit): Promise<Reply> {
   const body = { name: textOf(visit, 'name'), events: visit.form.getAll('events') };
   return update(visit, body, 'webhook-changed');
-};
+}
 
-const test = async (visit: Visit): Promise<Reply> => {
+async function test(visit: Visit): Promise<Reply> {
   const sent = await visit.api('POST', `${WEBHOOK}/test`, { params: paramsOf(visit) });
   return sent.ok ? redirectAfterPost(`${pathOf(visit)}/deliveries`, 'webhook-tested') : one(visit, sent);
-};
+}
 
-const askRotate = async (visit: Visit): Promise<Reply> => {
+async function askRotate(visit: Visit): Promise<Reply> {
   const found = await find(visit);
   if (!found.ok) return list(visit, found);
   return ask(visit, {
@@ -220,16 +220,16 @@ const askRotate = async (visit: Visit): Promise<Reply> => {
     button: 'Rotate the secret',
     back: pathOf(visit),
   });
-};
+}
 
-const rotate = async (visit: Visit): Promise<Reply> => {
+async function rotate(visit: Visit): Promise<Reply> {
   const rotated = await visit.api<WithSecret>('POST', `${WEBHOOK}/rotate-secret`, {
     params: paramsOf(visit),
   });
   return rotated.ok ? secretPage(visit, 'The new secret', rotated.body) : one(visit, rotated);
-};
+}
 
-const askDelete = async (visit: Visit): Promise<Reply> => {
+async function askDelete(visit: Visit): Promise<Reply> {
   const found = await find(visit);
   if (!found.ok) return list(visit, found);
   return ask(visit, {
@@ -241,9 +241,9 @@ const askDelete = async (visit: Visit): Promise<Reply> => {
     button: 'Delete the endpoint',
     back: pathOf(visit),
   });
-};
+}
 
-const remove = async (visit: Visit): Promise<Reply> => {
+async function remove(visit: Visit): Promise<Reply> {
   const removed = await visit.api('DELETE', WEBHOOK, { params: paramsOf(visit) });
   return removed.ok ? redirectAfterPost(PATH, 'webhook-deleted') : one(visit, removed);
-};
+}
