@@ -43,6 +43,8 @@ import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context
  */
 const READ_BACK = [trackers, sessions, reveals, webhooks, deliveries, payloads];
 const PROJECTED_MS = 10_000;
+/** Short, because the read model stops by the same signal as the processor that waits for it. */
+const ENDPOINTS_MS = 1_000;
 /** Of a query to a DNS server; an attempt waits three seconds for all of them. */
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
@@ -166,7 +168,7 @@ export function webhookWork({ runtime, metrics, applied }: WorkerContext): Worke
   const { pool, clock, dayKeys, progress } = runtime;
   const queueing = queueWebhookEvents({
     ...runtime,
-    endpointsAt: (position) => progress.reached([webhooks.name], position, PROJECTED_MS, 'patient'),
+    endpointsAt: (position) => progress.reached([webhooks.name], position, ENDPOINTS_MS, 'patient'),
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });

@@ -89,12 +89,16 @@ export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
 
 const behind = (): Error => new StoreUnavailable('the read models are behind the log');
 
-/** Returns, for each event, the endpoints that were subscribed to it at its position, which the read model has reached. */
+/**
+ * Returns, for each event, the endpoints that were subscribed to it at its position.
+ * @throws StoreUnavailable where the read model has not reached the events. The query itself judges that: PostgreSQL may have
+ *   lost, in a crash or failover, what this process saw there before.
+ */
 export async function subscribersAt(
   pool: pg.Pool,
   events: readonly { readonly what: Subscribing; readonly position: Position }[],
 ): Promise<string[][]> {
-  const { rows } = await pool.query<{ webhook_ids: string[] }>({
+  const { rows } = await pool.query<{ webhook_ids: string[] | null }>({
     name: 'subscribers_at',
     text: SUBSCRIBERS,
     values: [
@@ -104,18 +108,21 @@ export async function subscribersAt(
       events.map(({ position }) => position),
     ],
   });
-  return rows.map(({ webhook_ids }) => webhook_ids);
+  return rows.map(({ webhook_ids }) => {
+    if (webhook_ids === null) throw behind();
+    return webhook_ids;
+  });
 }
 
-/** In two parts, each along its index: a script may create and delete endpoints all day. */
+/** null: not reached yet. In two parts, each along its index: a script may create and delete endpoints all day. */
 const SUBSCRIBERS = `
-  select array(
+  select case when (select p.position >= e.position from read.projection p where p.name = 'webhooks') then array(
     select s.webhook_id::text
     from (select * from read.webhook_subscription where partner_id = e.partner_id and to_position is null
           union all
           select * from read.webhook_subscription where partner_id = e.partner_id and to_position > e.position) s
     where s.from_position < e.position and coalesce(s.tracker_id, e.tracker_id) = e.tracker_id and e.type = any (s.events)
-    order by s.webhook_id) as webhook_ids
+    order by s.webhook_id) end as webhook_ids
   from unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[]) with ordinality e (partner_id, tracker_id, type, position, nth)
   order by e.nth`;
 

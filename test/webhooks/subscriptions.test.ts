@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Position } from '../../event-store/port.ts';
+import { type Position, StoreUnavailable } from '../../event-store/port.ts';
 import { subscribersAt } from '../../processors/webhooks/queue-webhook-events.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { anEndpoint, created, enabled, removed } from '../support/deliveries.ts';
@@ -43,4 +43,23 @@ it('returns the subscribers at each position, whatever has happened to the endpo
   const [position] = sources as [Position];
   const other = { ...what, type: 'reveal.completed' } as const;
   expect(await subscribersAt(stack.pool, [{ what: other, position }])).toEqual([[]]);
+});
+
+it('is refused while the table has not reached the event, though this process saw it there', async () => {
+  const one = anEndpoint();
+  const position = await append(`webhooks-${one.partner_id}`, created(one, AT));
+  const after = await append('source', { type: 'test.Happened.v1', data: {} });
+  await stack.caughtUp([webhooks]);
+  const event = [
+    { what: { ...one, tracker_id: randomUUID(), type: 'session.created' } as const, position: after },
+  ];
+  expect(await subscribersAt(stack.pool, event)).toEqual([[one.webhook_id]]);
+  // As a failover to a standby that lacks the last commits.
+  const client = await stack.session('begin');
+  await client.query('delete from read.webhook_subscription where webhook_id = $1', [one.webhook_id]);
+  await client.query(`update read.projection set position = $1 where name = 'webhooks'`, [
+    String(position - 1n),
+  ]);
+  await client.query('commit');
+  await expect(subscribersAt(stack.pool, event)).rejects.toBeInstanceOf(StoreUnavailable);
 });
