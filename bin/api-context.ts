@@ -54,7 +54,7 @@ export async function openApiContext(
     counter: createLookupCounter(store, clock),
     calls,
     countCall: countCalls(calls),
-    trackers: createTrackerDirectory({ pool, caughtUp: reads.waitForHead(['trackers']) }),
+    trackers: createTrackerDirectory({ pool, waitForHead: reads.waitForHead(['trackers']) }),
     trackerCommands: createTrackerCommands(store, config.TRACKERS_PER_PARTNER),
     domainNames,
     served: createServedHosts(createOwnHost(publicUrl, config.PUBLIC_HOSTS), domainNames.trackerOf),

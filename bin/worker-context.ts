@@ -57,7 +57,7 @@ export function openWorkerContext(
     metrics,
     limiter,
     capacity: enrichmentCapacity(runtime, limiter),
-    sessions: createRevealableSessions({ ...runtime, caughtUp: waitForHead(['sessions']) }),
+    sessions: createRevealableSessions({ ...runtime, waitForHead: waitForHead(['sessions']) }),
     applied: (names, position) => progress.reached(names, position, APPLIED_MS),
     waitForHead,
     makeChain,

@@ -7,11 +7,11 @@ import { BackendTimeout } from '../http/errors/failures.ts';
 export interface Reads {
   readonly db: DatabasePool;
   /** Waits until the read models have all that the store has now; false after the time limit. */
-  readonly caughtUp: () => Promise<boolean>;
+  readonly waitForHead: () => Promise<boolean>;
 }
 
-async function awaitReadModels({ caughtUp }: Reads): Promise<void> {
-  if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
+async function awaitReadModels({ waitForHead }: Reads): Promise<void> {
+  if (!(await waitForHead())) throw new BackendTimeout('the read models are behind');
 }
 
 /** Reads a row, after a miss once more with the read models up to date. @throws BackendTimeout if they stay behind */

@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
-import { plainName } from '../../domain/domains/domain.ts';
+import { plainName } from '../../domain/hostnames/hostname.ts';
 import type { Route } from '../../http/contract/route.ts';
 import { createOwnHost } from '../../http/server/own-host.ts';
 import type { Config } from '../../platform/config/config.ts';
@@ -77,13 +77,13 @@ export function domainRoutes(context: ApiContext): Route[] {
       trackers: context.trackers,
       serviceHost,
       tokenOf,
-      caughtUp: context.waitForHead([domains.name]),
+      waitForHead: context.waitForHead([domains.name]),
     }),
     ...changingRoutes({
       commands,
       serviceHost,
       tokenOf,
-      caughtUp: context.waitForHead([domains.name]),
+      waitForHead: context.waitForHead([domains.name]),
       projected: context.ownWrite([domains.name]),
       changed: context.domainNames.forget,
       checkedAt: (domainId) => readCheckedAt(db, domainId),

@@ -30,15 +30,18 @@ export const billingWork = ({ runtime: { store, clock } }: WorkerContext): Worke
 });
 
 export const usageRoutes = ({ runtime, waitForHead }: ApiContext): Route[] => [
-  getUsageRoute({ db: runtime.db, caughtUp: waitForHead(['usage', 'lookups', 'reveals', 'reveal-units']) }),
+  getUsageRoute({
+    db: runtime.db,
+    waitForHead: waitForHead(['usage', 'lookups', 'reveals', 'reveal-units']),
+  }),
 ];
 
 export function usageWork({ runtime, waitForHead }: WorkerContext): WorkerModule {
-  const caughtUp = waitForHead(['tracker-usage']);
+  const closing = { ...runtime, waitForHead: waitForHead(['tracker-usage']) };
   return {
     jobs: () => [
       ['*/10 * * * *', () => closeUsageStreams(runtime)],
-      ['*/10 * * * *', () => closeTrackerDays({ ...runtime, caughtUp })],
+      ['*/10 * * * *', () => closeTrackerDays(closing)],
       ['23 3 * * *', () => expireUsageStreams(runtime, (before) => forgetUsageBefore(runtime.pool, before))],
     ],
   };
@@ -83,8 +86,8 @@ export function lookupRoutes({
       ...shared,
       pool,
       configured,
-      caughtUp: waitForHead(['lookups']),
-      hasCaughtUp: waitForHeadPassively(['lookups']),
+      waitForHead: waitForHead(['lookups']),
+      waitForHeadPassively: waitForHeadPassively(['lookups']),
     }),
   ];
 }

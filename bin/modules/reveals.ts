@@ -40,8 +40,8 @@ const useSavedResults =
 export function revealRoutes(context: ApiContext): Route[] {
   const { runtime, limiter, trackerCommands, countCall } = context;
   const { config, clock, db, dayKeys } = runtime;
-  const caughtUp = context.waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS);
-  const sessions = createRevealableSessions({ db, dayKeys, clock, caughtUp });
+  const waitForHead = context.waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS);
+  const sessions = createRevealableSessions({ db, dayKeys, clock, waitForHead });
   const revealDeps: RevealDeps = {
     ...completionPorts(runtime, sessions.find),
     trackerRefusal: trackerCommands.refusal,
@@ -56,7 +56,7 @@ export function revealRoutes(context: ApiContext): Route[] {
     }),
     getRevealRoute({
       db,
-      caughtUp,
+      waitForHead,
       complete: (revealId, context) => completeReveal(revealDeps, revealId, context),
       customOf: sessions.customOf,
       countCall,

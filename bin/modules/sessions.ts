@@ -26,7 +26,10 @@ export const trackerRoutes = ({
     projected: ownWrite(['trackers']),
     changed: trackers.forget,
   }),
-  trackerUsageRoute({ db, caughtUp: waitForHead(['trackers', 'tracker-usage', 'reveals', 'reveal-units']) }),
+  trackerUsageRoute({
+    db,
+    waitForHead: waitForHead(['trackers', 'tracker-usage', 'reveals', 'reveal-units']),
+  }),
   pixelRoute(trackers, served.collectsOn),
 ];
 
@@ -56,7 +59,7 @@ export function sessionRoutes(context: ApiContext): Route[] {
       dayKeys,
       cursors,
       trackers,
-      caughtUp: waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS),
+      waitForHead: waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS),
       countCall,
     }),
   ];

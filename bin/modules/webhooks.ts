@@ -51,7 +51,7 @@ const DNS = { timeout: 1_000, tries: 3 } as const;
 function deliveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[] {
   const { db, pool, clock, dayKeys, cursors } = runtime;
   const retrying = retryDeps(runtime);
-  const reads = { db, caughtUp: waitForHead([webhooks.name, deliveries.name, payloads.name]) };
+  const reads = { db, waitForHead: waitForHead([webhooks.name, deliveries.name, payloads.name]) };
   const bodyOf = createBodies(pool, dayKeys, clock.now);
   return [
     ...deliveryReadRoutes({ ...reads, bodyOf, cursors }),
@@ -145,7 +145,7 @@ export function webhookRoutes(context: ApiContext): Route[] {
   return [
     ...webhookReadRoutes({
       db,
-      caughtUp: waitForHead([webhooks.name]),
+      waitForHead: waitForHead([webhooks.name]),
       limits: limitsOf(config),
       totalsOf,
       queueState: (partnerId, now) => countDue(db, partnerId, now),

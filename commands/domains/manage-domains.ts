@@ -1,5 +1,11 @@
 import { v7 as uuid } from 'uuid';
 import {
+  type DomainEvent,
+  type DomainSlotEvent,
+  domainEvents,
+  domainSlotEvents,
+} from '../../domain/hostnames/events.ts';
+import {
   claimRefusal,
   type Domain,
   type DomainCommand,
@@ -11,13 +17,7 @@ import {
   needsProof,
   nextCheck,
   snapshotName,
-} from '../../domain/domains/domain.ts';
-import {
-  type DomainEvent,
-  type DomainSlotEvent,
-  domainEvents,
-  domainSlotEvents,
-} from '../../domain/domains/events.ts';
+} from '../../domain/hostnames/hostname.ts';
 import {
   domainSlotsStream,
   heldSlot,
@@ -29,7 +29,7 @@ import {
   slotOf,
   slotsDecider,
   snapshotSlots,
-} from '../../domain/domains/slots.ts';
+} from '../../domain/hostnames/slots.ts';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import { type Batcher, createBatcher } from '../batcher.ts';

@@ -13,7 +13,7 @@ import {
   DOMAIN_PREFIX,
   domainEvents,
   domainSlotEvents,
-} from '../../domain/domains/events.ts';
+} from '../../domain/hostnames/events.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts';
 import { DUE_CHANNEL, notifyIfRoom } from '../../platform/postgres/notifications.ts';

@@ -46,7 +46,7 @@ export async function expireUsageStreams(
 
 interface CloseTrackerDaysOptions extends ProcessorDeps {
   /** Waits until the read model reaches the current head of the store; false after a time limit. */
-  readonly caughtUp: () => Promise<boolean>;
+  readonly waitForHead: () => Promise<boolean>;
 }
 
 /** Rows per statement: a day may have millions, more than a query may take. */
@@ -74,10 +74,10 @@ export async function trackerDaysClosedBefore({
  * tracker, because the counts outlive both (architecture, rule 10).
  */
 export async function closeTrackerDays(options: CloseTrackerDaysOptions): Promise<void> {
-  const { store, pool, clock, caughtUp } = options;
+  const { store, pool, clock, waitForHead } = options;
   const today = utcDay(clock.now() - HOUR);
-  if (!(await caughtUp())) return;
-  if ((await reopenDaysClosedAhead(options)) && !(await caughtUp())) return;
+  if (!(await waitForHead())) return;
+  if ((await reopenDaysClosedAhead(options)) && !(await waitForHead())) return;
   let day = (await trackerDaysClosedBefore(options)) ?? (await firstDay(options));
   while (day !== null && day < today) {
     const counts = await Array.fromAsync(throttled(countsOf(pool, day), PAGE));

@@ -31,10 +31,10 @@ export interface TrackerDirectory {
 export interface TrackerDirectoryDeps {
   readonly pool: pg.Pool;
   /** Waits until the read models have all that the store has now; false after the time limit. */
-  readonly caughtUp: () => Promise<boolean>;
+  readonly waitForHead: () => Promise<boolean>;
 }
 
-export function createTrackerDirectory({ pool, caughtUp }: TrackerDirectoryDeps): TrackerDirectory {
+export function createTrackerDirectory({ pool, waitForHead }: TrackerDirectoryDeps): TrackerDirectory {
   const readTrackers = async (ids: readonly string[]): Promise<Map<string, ListedTracker>> => {
     const { rows } = await pool.query<ListedTracker>({
       name: 'listed_trackers',
@@ -48,7 +48,7 @@ export function createTrackerDirectory({ pool, caughtUp }: TrackerDirectoryDeps)
 
   const find = rowLoader(readTrackers);
   const findAgain = rowLoader(async (ids) => {
-    if (!(await caughtUp())) throw new BackendTimeout('the read models are behind');
+    if (!(await waitForHead())) throw new BackendTimeout('the read models are behind');
     return readTrackers(ids);
   });
 

@@ -110,9 +110,9 @@ interface GetLookupDeps {
   /** Returns the names of the providers that are asked now: the same array while they do not change. */
   readonly configured: () => readonly string[];
   /** Waits until the read models have all that the store has now; false after the time limit. */
-  readonly caughtUp: () => Promise<boolean>;
+  readonly waitForHead: () => Promise<boolean>;
   /** The same for a poll of what is known already; it does not wake the projections. */
-  readonly hasCaughtUp: (withinMs: number) => Promise<boolean>;
+  readonly waitForHeadPassively: (withinMs: number) => Promise<boolean>;
 }
 
 /** The longest wait for the read models while work is unfinished, in milliseconds. */
@@ -182,14 +182,14 @@ const isSettled = ({ saved }: LookupView, at: number, configured: readonly strin
  * @throws BackendTimeout if a miss or unfinished work cannot be confirmed in time
  */
 async function catchUp(
-  { caughtUp, hasCaughtUp }: GetLookupDeps,
+  { waitForHead, waitForHeadPassively }: GetLookupDeps,
   { saved, reservation }: LookupView,
 ): Promise<void> {
   // A saved result serves, stale or not, also while the store is away.
-  if (saved) await hasCaughtUp(SAVED_MS).catch(() => false);
+  if (saved) await waitForHeadPassively(SAVED_MS).catch(() => false);
   else {
     const isMiss = !reservation || reservation.state === 'reserved';
-    const isThere = await (isMiss ? caughtUp() : hasCaughtUp(UNFINISHED_MS));
+    const isThere = await (isMiss ? waitForHead() : waitForHeadPassively(UNFINISHED_MS));
     if (!isThere) throw new BackendTimeout('the read models are behind');
   }
 }

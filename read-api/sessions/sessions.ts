@@ -46,7 +46,7 @@ async function feed(deps: SessionRouteDeps, request: PartnerRequest): Promise<Re
     return refusal(request, 'tracker_not_found');
   }
 
-  await deps.caughtUp();
+  await deps.waitForHead();
   const { limit } = asked;
   const found = await readFeed(db, {
     partnerId,

@@ -27,13 +27,13 @@ export function trackerUsageRoute(deps: Reads): PartnerRoute {
   return route('GET', '/v1/trackers/:tracker_id/usage', 'none', trackerUsageOperation, read);
 }
 
-async function read({ db, caughtUp }: Reads, request: PartnerRequest): Promise<Reply> {
+async function read({ db, waitForHead }: Reads, request: PartnerRequest): Promise<Reply> {
   const trackerId = uuidParam(request, 'tracker_id');
   if (trackerId === null) return refusal(request, 'invalid_tracker');
   const range = utcRange(request.query, request.receivedAt);
   if (range === null) return refusal(request, 'invalid_range');
   // Whatever answer the caller has received, from whichever process, is in what it reads now.
-  if (!(await caughtUp())) return refusal(request, 'tracking_unavailable');
+  if (!(await waitForHead())) return refusal(request, 'tracking_unavailable');
   const { partner_id } = request.caller;
   const tracker = await db.maybeOne(sql.type(startRow)`
     select created_at from read.tracker where tracker_id = ${trackerId} and partner_id = ${partner_id}`);

@@ -108,7 +108,7 @@ const REVEAL_ACCOUNTING =
   'receipts and repeating requests add nothing.';
 
 /** GET /v1/usage: what the calling key has used. */
-export const getUsageRoute = ({ db, caughtUp }: Reads): KeyRoute => ({
+export const getUsageRoute = ({ db, waitForHead }: Reads): KeyRoute => ({
   method: 'GET',
   path: '/v1/usage',
   access: 'key',
@@ -120,7 +120,7 @@ export const getUsageRoute = ({ db, caughtUp }: Reads): KeyRoute => ({
     const range = utcRange(request.query, request.receivedAt);
     if (range === null) return refusal(request, 'invalid_range');
     // Whatever answer the caller has received, from whichever process, is in what it reads now.
-    if (!(await caughtUp())) return refusal(request, 'usage_unavailable');
+    if (!(await waitForHead())) return refusal(request, 'usage_unavailable');
     const key = request.caller;
     const minuteAgo = iso(request.receivedAt - MINUTE);
     const [hourly, enrichment, reveals] = await Promise.all([

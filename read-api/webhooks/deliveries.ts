@@ -40,7 +40,7 @@ async function history(deps: DeliveryReadDeps, request: PartnerRequest): Promise
   const endpoint = await findEndpoint(deps, partner_id, webhookId, request.receivedAt);
   if (endpoint === null) return refusal(request, 'webhook_not_found');
 
-  await deps.caughtUp();
+  await deps.waitForHead();
   const found = await listDeliveries(deps.db, {
     webhookId,
     deleted: endpoint.deleted_at !== null,

@@ -44,7 +44,7 @@ describe.each(STORES)('sessions and reveals on %s', (_what, around) => {
   /** Closes every day that is over, as a worker does. */
   const closeDays = async () => {
     await api.caughtUp();
-    await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
+    await closeTrackerDays({ ...api.runtime, waitForHead: async () => true });
     await api.caughtUp();
   };
   const rebuildAll = async () => {

@@ -54,7 +54,7 @@ beforeEach(async () => {
   reveal = (await api.inject(key, { method: 'POST', url, headers })).json().reveal_id;
   clock.advance(32 * DAY);
   await api.caughtUp();
-  await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
+  await closeTrackerDays({ ...api.runtime, waitForHead: async () => true });
   await consumersCaughtUp(api);
 });
 afterEach(() => api.close());

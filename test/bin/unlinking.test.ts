@@ -86,7 +86,7 @@ describeOnStores('unlinking', (env) => {
   afterAll(() => api.close());
 
   const sweptAll = async () => {
-    await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
+    await closeTrackerDays({ ...api.runtime, waitForHead: async () => true });
     await until('sessions and receipts are gone', async () => {
       await sweepToEnd(api.runtime);
       await api.caughtUp();

@@ -203,7 +203,7 @@ it('keeps clues of the earliest and latest times and the longest names', async (
 it('deletes all of it once it has expired, and rebuilds the rest', async () => {
   clock.advance(32 * DAY);
   const { store, databaseUrl: url } = api.runtime;
-  await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
+  await closeTrackerDays({ ...api.runtime, waitForHead: async () => true });
   await consumersCaughtUp(api);
   await sweepToEnd(api.runtime);
   await api.caughtUp();

@@ -32,7 +32,7 @@ it('records each count of a day once, in order, and reads at once what an event 
     [TRACKERS],
   );
   const counting = countingRows(stack.pool);
-  await closeTrackerDays({ ...stack, pool: counting.pool, caughtUp: async () => true });
+  await closeTrackerDays({ ...stack, pool: counting.pool, waitForHead: async () => true });
   const counts: TrackerHour[] = [];
   for await (const { data } of stack.store.readStream(trackerDayStream('2026-02-28'))) {
     counts.push(...(data as { counts: TrackerHour[] }).counts);

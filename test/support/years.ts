@@ -119,7 +119,7 @@ export const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> 
   const run = { signal: new AbortController().signal, forMs: 60_000, onBlocked: () => undefined };
   for (const _ of ['once', 'again']) {
     await consumersCaughtUp(api);
-    await closeTrackerDays({ ...parts, caughtUp: async () => true });
+    await closeTrackerDays({ ...parts, waitForHead: async () => true });
     await closeUsageStreams(parts);
     await expireUsageStreams(parts, (before) => forgetUsageBefore(pool, before));
     await consumersCaughtUp(api);

@@ -14,13 +14,13 @@ const tracker = (disabled: boolean): ListedTracker => ({
 });
 
 /** A directory over a read model that answers on command. */
-const aDirectory = (caughtUp: () => Promise<boolean> = async () => true) => {
+const aDirectory = (waitForHead: () => Promise<boolean> = async () => true) => {
   const asked: ((rows: readonly unknown[]) => void)[] = [];
   const query = () =>
     new Promise((resolve) => {
       asked.push((rows) => resolve({ rows }));
     });
-  const directory = createTrackerDirectory({ pool: { query } as unknown as pg.Pool, caughtUp });
+  const directory = createTrackerDirectory({ pool: { query } as unknown as pg.Pool, waitForHead });
   return { directory, asked };
 };
 

@@ -125,7 +125,7 @@ export const continueLater = async (
 export const expire = async (api: TestApi): Promise<void> => {
   await closeUsageStreams(api.runtime);
   await api.caughtUp();
-  await closeTrackerDays({ ...api.runtime, caughtUp: async () => true });
+  await closeTrackerDays({ ...api.runtime, waitForHead: async () => true });
   await until('sessions and receipts are gone', async () => {
     await api.caughtUp();
     await sweepToEnd(api.runtime);

@@ -43,7 +43,7 @@ const close = () =>
     store: stack.store,
     pool: stack.pool,
     clock: stack.clock,
-    caughtUp: async () => {
+    waitForHead: async () => {
       await stack.caughtUp(PROJECTIONS);
       return true;
     },

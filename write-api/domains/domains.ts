@@ -26,7 +26,7 @@ export interface DomainRouteDeps {
   /** The token of a partner for a name. */
   readonly tokenOf: TokenOf;
   /** Waits until the read models have all that the store has now, or a time limit is over. */
-  readonly caughtUp: () => Promise<boolean>;
+  readonly waitForHead: () => Promise<boolean>;
   /** Resolves when the read models have the position, or a short time is over. */
   readonly projected: (position: Position | null) => Promise<unknown>;
   /** Called with a released name, once the read models have it. */
@@ -60,7 +60,7 @@ async function create(deps: DomainRouteDeps, request: PartnerRequest): Promise<R
   const { domain, needsProof, position } = claimed.value;
   // So that the caller's next list, on whichever node, shows it; it stands whether or not that can be waited for.
   // What is shown as active collects in every process: they all read the read model.
-  const shown = domain.status === 'active' ? deps.caughtUp() : deps.projected(position);
+  const shown = domain.status === 'active' ? deps.waitForHead() : deps.projected(position);
   await shown.catch(() => undefined);
   const checkedAt = await deps.checkedAt(domain.domain_id).catch(() => null);
   // 201 for a repeat too: who did not get the first answer gets the same one.
@@ -91,7 +91,7 @@ async function remove(deps: DomainRouteDeps, request: PartnerRequest): Promise<R
   if (!released.ok) return refusal(request, released.refusal);
   const { hostname, deleted_at, position } = released.value;
   // null: another process has given the name up, once it saw that the place was freed.
-  const gone = position === null ? deps.caughtUp() : deps.projected(position);
+  const gone = position === null ? deps.waitForHead() : deps.projected(position);
   await gone.catch(() => undefined);
   deps.changed(hostname);
   return { status: 200, body: JSON.stringify({ id, deleted: true, deleted_at, request_id: request.id }) };
