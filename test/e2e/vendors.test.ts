@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { doorplate } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeMmdb } from '../support/mmdb.ts';
 import type { Service } from '../support/service.ts';
@@ -146,7 +147,7 @@ describe("a vendor's API that refuses the token", () => {
       () => get(HOME),
       (body) => body.refresh_status === 'not_requested',
     );
-    const { code, stdout, stderr } = await service.cli('provider', 'try', HOME);
+    const { code, stdout, stderr } = await doorplate(['provider', 'try', HOME], service.env);
     expect(code).toBe(1);
     expect(stderr).toContain('doorplate: ipinfo: answered 401\n');
     expect(`${service.stdout()}${service.stderr()}${stdout}${stderr}`).not.toContain(TOKEN);
@@ -173,7 +174,7 @@ describe("a vendor's database that the service does not know", () => {
     writeFileSync(file, makeMmdb('Acme-Cafes', { '1.0.0.0/8': { cafe: 'Blue' } }));
     await service.terminate();
     Object.assign(service.env, { ENRICHMENT_PROVIDERS: 'cafes', CAFES_FILE: file });
-    const { code, stderr } = await service.cli('serve');
+    const { code, stderr } = await doorplate(['serve'], service.env);
     expect(code).toBe(1);
     expect(stderr).toContain(
       `doorplate: CAFES_FILE ${file}: is a database of the type 'Acme-Cafes' with the fields cafe, for which`,
