@@ -137,7 +137,7 @@ const migrated = (config: Config, databaseUrl: string): Promise<unknown> =>
   migrate(databaseUrl).catch((error: unknown) => {
     // A failed migration is not caused by the address.
     if (error instanceof MigrationError || !config.DATABASE_URL) throw error;
-    throw new Unreachable('DATABASE_URL', databaseUrl, error);
+    throw new Unreachable(['DATABASE_URL', ...config.databaseVariables].join(' with '), databaseUrl, error);
   });
 
 const POOL = {

@@ -99,6 +99,9 @@ export async function serve(role: Role, env: NodeJS.ProcessEnv): Promise<void> {
   if (config.gone.length > 0) {
     log.warn(`set, but this version has no such setting (CHANGELOG.md): ${config.gone.join(', ')}`);
   }
+  if (config.databaseVariables.length > 0) {
+    log.info(`DATABASE_URL is completed from the environment: ${config.databaseVariables.join(', ')}`);
+  }
   const shutdown = createShutdown({ log });
   await shutdown.starting(startParts(role, config, log, shutdown));
 }

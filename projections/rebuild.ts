@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { EventStore, Position } from '../event-store/port.ts';
 import { pause } from '../platform/clock/waiting.ts';
-import { IDLE_TRANSACTION, OWN_SETTINGS, withSettings } from '../platform/postgres/pool.ts';
+import { IDLE_TRANSACTION, openClient } from '../platform/postgres/pool.ts';
 import { exclusiveJob } from '../platform/postgres/transactions.ts';
 import { type Projection, storableEvents } from './projection.ts';
 
@@ -160,12 +160,7 @@ export const rebuild = (options: RebuildOptions): Promise<Rebuilt> =>
 
 async function rebuildAlone(options: RebuildOptions): Promise<Rebuilt> {
   const { store, url, projections, onWaiting } = options;
-  const db = new pg.Client({
-    connectionString: withSettings(url, OWN_SETTINGS),
-    application_name: 'doorplate rebuild',
-  });
-  db.on('error', () => undefined);
-  await db.connect();
+  const db = await openClient(url, 'doorplate rebuild');
   const done = new AbortController();
   try {
     await createTables(db, projections);

@@ -1,10 +1,10 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Position } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
 import { createWakeup, pause } from '../platform/clock/waiting.ts';
 import type { Lease } from '../platform/leases/leases.ts';
-import { endClient, IDLE_TRANSACTION, KEPT_ALIVE } from '../platform/postgres/pool.ts';
+import { createClient, endClient, IDLE_TRANSACTION } from '../platform/postgres/pool.ts';
 import { type Checkpoint, CheckpointMoved, loadCheckpoints } from './checkpoints.ts';
 import { runPass } from './pass.ts';
 import type { Progress } from './progress.ts';
@@ -14,8 +14,8 @@ import type { Projection } from './projection.ts';
 const ENDING_MS = 1_000;
 /** Far longer than a batch takes: until then a connection that the network has dropped keeps its read models from growing. */
 const ANSWER_MS = 15_000;
-const CONNECTION_SETTINGS = `set search_path to read; set synchronous_commit to off; set enable_seqscan to off; set jit to off;
-  set idle_in_transaction_session_timeout = '${IDLE_TRANSACTION}'`;
+const SETTINGS = `-c search_path=read -c synchronous_commit=off -c enable_seqscan=off -c jit=off
+  -c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`;
 
 /** Runs work with a connection of its own. Losing the connection aborts the work. */
 async function withConnection(
@@ -24,12 +24,10 @@ async function withConnection(
   signal: AbortSignal,
   work: (db: pg.ClientBase, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const db = new pg.Client({
-    connectionString: url,
-    application_name: `doorplate projections ${lease.name}`,
+  const db = createClient(url, `doorplate projections ${lease.name}`, {
+    settings: SETTINGS,
     connectionTimeoutMillis: 2_000,
     query_timeout: ANSWER_MS,
-    ...KEPT_ALIVE,
     pipeline: true,
   });
   const lost = new AbortController();
@@ -41,7 +39,6 @@ async function withConnection(
   db.on('end', () => lost.abort());
   try {
     await db.connect();
-    await db.query(CONNECTION_SETTINGS);
     await work(db, AbortSignal.any([signal, lost.signal]));
   } finally {
     signal.removeEventListener('abort', endSoon);

@@ -52,7 +52,7 @@ export function sessionRoutes(context: ApiContext): Route[] {
       countryOf: countries.countryOf,
       rates: createCaptureRates(config, limiter, (ip) => digest(networkOf(ip))),
       countCapture: calls.capture,
-      onCapture: (outcome) => metrics?.captures.inc({ outcome }),
+      onCapture: (counted) => metrics?.captures.inc(counted),
     }),
     ...readingRoutes({
       db,

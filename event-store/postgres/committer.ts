@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { endsWithin, nextTurn, pause, within } from '../../platform/clock/waiting.ts';
-import { endClient, KEPT_ALIVE, OWN_SETTINGS, withSettings } from '../../platform/postgres/pool.ts';
+import { createClient, endClient } from '../../platform/postgres/pool.ts';
 import {
   type Appended,
   type ExpectedRevision,
@@ -104,7 +104,7 @@ const MIN_LEFT = 1 / 8;
  * outcome is unknown, and a process that has ended cannot correct it later.
  */
 const GIVEN_UP_AFTER = '250ms';
-const SETTINGS = `${OWN_SETTINGS} -c synchronous_commit=on -c client_connection_check_interval=${GIVEN_UP_AFTER}`;
+const SETTINGS = `-c synchronous_commit=on -c client_connection_check_interval=${GIVEN_UP_AFTER}`;
 /** Time that running appends get at close, before the connection is cut. */
 const CLOSE_MS = 2_000;
 
@@ -211,12 +211,9 @@ export class Committer {
   }
 
   async #connect(remainingMs: number): Promise<pg.Client> {
-    const fresh = new pg.Client({
-      // In the URL, because a statement that sets them would have to have a limit of its own.
-      connectionString: withSettings(this.#options.url, SETTINGS),
-      application_name: 'doorplate append',
+    const fresh = createClient(this.#options.url, 'doorplate append', {
+      settings: SETTINGS,
       connectionTimeoutMillis: Math.max(1, Math.min(remainingMs, 2_000)),
-      ...KEPT_ALIVE,
     });
     // Without a listener, a lost backend would end this process.
     fresh.on('error', () => this.#forget(fresh));

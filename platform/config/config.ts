@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { hostName } from '../../domain/kernel/text.ts';
+import { readDatabaseUrl } from './database-url.ts';
 import {
   isProviderName,
   type ProviderSettings,
@@ -41,7 +42,14 @@ function isDnsServer(text: string): boolean {
   return isIP(address) !== 0 && isPort(port);
 }
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
-const httpUrl = z.url({ protocol: /^https?$/, error: 'is not an http or https URL' });
+const httpUrl = z.url({ protocol: /^https?$/, error: 'is not an http or https URL', abort: true });
+/** An origin: snippets of anything else name what is not served. */
+const publicUrl = httpUrl
+  .refine((text) => {
+    const { username, password, pathname, hostname } = URL.parse(text) ?? { pathname: '' };
+    return pathname === '/' && !username && !password && !hostname?.endsWith('.') && !/[?#]/.test(text);
+  }, 'is more than a scheme, a host without a dot at its end, and perhaps a port')
+  .transform((text) => new URL(text).origin);
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 const SAMPLERS = [...samplers, ...samplers.map((name) => `parentbased_${name}` as const)] as const;
 
@@ -51,13 +59,18 @@ const environment = z.object({
   PORT: whole(3000, 0).refine((port) => port <= 65_535, 'is no port'),
   OPS_HOST: z.string().min(1).default('127.0.0.1'),
   OPS_PORT: whole(3001, 0).refine((port) => port <= 65_535, 'is no port'),
-  PUBLIC_URL: httpUrl.transform((url) => url.replace(/\/$/, '')).optional(),
+  PUBLIC_URL: publicUrl.optional(),
   PUBLIC_HOSTS: list('').refine((names) => names.every(isHost), 'is not a comma list of host names'),
   DATA_DIR: z.string().min(1).default('.doorplate'),
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'is not a postgres:// URL' }).optional(),
+  DATABASE_URL: z
+    .string()
+    .refine((text) => readDatabaseUrl(text) !== null, 'is not a postgres:// URL')
+    .optional(),
   EVENTSTORE_URL: z
     .string()
     .regex(/^(esdb|kurrentdb|eventstore)(\+discover)?:\/\/\S+$/, 'is not an esdb:// URL')
+    // The client knows the first scheme alone; the others are later names of the same protocol.
+    .transform((url) => url.replace(/^(kurrentdb|eventstore)(?=[:+])/, 'esdb'))
     .optional(),
   MASTER_KEY: masterKey,
   MASTER_KEY_PREVIOUS: masterKey,
@@ -129,6 +142,8 @@ const environment = z.object({
 });
 
 export type Config = z.output<typeof environment> & {
+  /** Names of PostgreSQL's own variables that complete `DATABASE_URL`. */
+  readonly databaseVariables: readonly string[];
   /** The providers of `ENRICHMENT_PROVIDERS`, in its order. */
   readonly providers: readonly ProviderSettings[];
   /** Names of the set variables that are only for development and tests. */
@@ -168,7 +183,15 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   if (!parsed.success || lines.length + problems.length > 0)
     throw new ConfigError(inOrder([...lines, ...problems]));
   const isGiven = (name: string): boolean => given[name] !== undefined;
-  return { ...parsed.data, providers, unsafe: FOR_TESTS.filter(isGiven), gone: GONE.filter(isGiven) };
+  const database = readDatabaseUrl(parsed.data.DATABASE_URL ?? '', given);
+  return {
+    ...parsed.data,
+    DATABASE_URL: database?.url,
+    databaseVariables: database?.variables ?? [],
+    providers,
+    unsafe: FOR_TESTS.filter(isGiven),
+    gone: GONE.filter(isGiven),
+  };
 }
 
 const VARIABLES = Object.keys(environment.shape);

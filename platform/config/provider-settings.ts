@@ -27,8 +27,9 @@ const schema = z.object({
   URL: z
     .string()
     .refine(
-      (url) => URL.canParse(url.replaceAll('{ip}', '1')) && url.includes('{ip}'),
-      'is not a URL with {ip} in it',
+      (url) =>
+        /^https?:$/.test(URL.parse(url.replaceAll('{ip}', '1'))?.protocol ?? '') && url.includes('{ip}'),
+      'is not an http or https URL with {ip} in it',
     )
     .optional(),
   TOKEN: z.string().optional(),

@@ -192,6 +192,7 @@ const FOR_TESTS = [
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, mode = 'own', durable = true, sharedDir = '/var/lib/doorplate' } = options;
   const settings = [...SETTINGS, ...(durable ? DURABLE : FOR_TESTS), ...(options.moreSettings ?? [])];
+  ignorePostgresVariables();
   const location = findLocation(dataDir, sharedDir);
   const { id, pid, endpoint, binaries } = await exclusively(location.base, START_PATIENCE_MS, async () => {
     const id = enter(location.usersFile, mode, dataDir);
@@ -227,6 +228,11 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       return stopped;
     },
   };
+}
+
+/** pg takes from these what a URL leaves out, and has no option against it. They are of another server. */
+function ignorePostgresVariables(): void {
+  for (const name of Object.keys(process.env)) if (/^PG[A-Z]/.test(name)) delete process.env[name];
 }
 
 /** Starts PostgreSQL. If its port is taken, it moves to another, because no caller has the URL yet. */

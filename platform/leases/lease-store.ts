@@ -1,7 +1,7 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { Clock } from '../clock/clock.ts';
 import { notifyIfRoom } from '../postgres/notifications.ts';
-import { endClient, KEPT_ALIVE, OWN_SETTINGS, withSettings } from '../postgres/pool.ts';
+import { createClient, endClient } from '../postgres/pool.ts';
 import { RELEASE } from '../postgres/upgrade-path.ts';
 
 export interface ProcessRow {
@@ -106,12 +106,10 @@ export class LeaseStore {
 
   async #connect(): Promise<pg.Client> {
     const { url, processId, onChange } = this.#options;
-    const fresh = new pg.Client({
-      connectionString: withSettings(url, `${OWN_SETTINGS} -c synchronous_commit=off`),
-      application_name: `doorplate heartbeat ${processId}`,
+    const fresh = createClient(url, `doorplate heartbeat ${processId}`, {
+      settings: '-c synchronous_commit=off',
       connectionTimeoutMillis: QUERY_MS,
       query_timeout: QUERY_MS,
-      ...KEPT_ALIVE,
     });
     fresh.on('error', () => this.#forget(fresh));
     fresh.on('end', () => this.#forget(fresh));

@@ -1,5 +1,5 @@
-import pg from 'pg';
-import { endClient, KEPT_ALIVE, OWN_SETTINGS, withSettings } from './pool.ts';
+import type pg from 'pg';
+import { createClient, endClient } from './pool.ts';
 
 /**
  * Returns SQL that notifies while the server's queue has room. A full queue fails the whole notifying transaction, and any
@@ -53,12 +53,9 @@ export class Listener {
   /** Connects unless connected. A lost connection is restored after a while, or by the next call. */
   ensure(): void {
     if (this.#client || this.#isClosed) return;
-    this.#client = new pg.Client({
-      connectionString: withSettings(this.#options.url, OWN_SETTINGS),
-      application_name: this.#options.name,
+    this.#client = createClient(this.#options.url, this.#options.name, {
       connectionTimeoutMillis: ANSWER_MS,
       query_timeout: ANSWER_MS,
-      ...KEPT_ALIVE,
     });
     void this.#connect(this.#client);
   }

@@ -3,11 +3,21 @@ import { endsWithin } from '../clock/waiting.ts';
 import type { Logger } from '../telemetry/log.ts';
 
 /**
- * Settings of every session of the service. A name without a schema is PostgreSQL's own: where others may create in `public`, as in
- * each database that is older than PostgreSQL 15, a function of theirs would run with the service's rights. A day is one of UTC,
- * whatever the server's time zone, and is written as ISO 8601 has it.
+ * Settings of every session of the service, which those of the server, the database and the role do not change. A name without a
+ * schema is PostgreSQL's own: where others may create in `public`, as in each database that is older than PostgreSQL 15, a function
+ * of theirs would run with the service's rights. The others are what values are as text: a day is one of UTC, in ISO 8601.
  */
-export const OWN_SETTINGS = '-c search_path=pg_catalog -c TimeZone=UTC -c DateStyle=ISO';
+const OWN_SETTINGS = [
+  'search_path=pg_catalog',
+  'TimeZone=UTC',
+  'DateStyle=ISO,MDY',
+  'IntervalStyle=postgres',
+  'bytea_output=hex',
+  'extra_float_digits=1',
+  'standard_conforming_strings=on',
+]
+  .map((setting) => `-c ${setting}`)
+  .join(' ');
 /** Adds settings of a session to a URL, behind those that it has. pg would take the URL's alone, and not the client's. */
 export function withSettings(url: string, settings: string): string {
   const dsn = new URL(url);
@@ -27,7 +37,7 @@ export const POOLED = `${OWN_SETTINGS} -c enable_seqscan=off -c max_parallel_wor
  */
 export const IDLE_TRANSACTION = '3s';
 /** Settings of sessions that are kept: one that the network has dropped without a word is noticed after some twenty seconds. */
-export const KEPT_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
+const KEPT_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const;
 /** Later than the caller's own limit, so that the caller sees its own error. */
 const CANCELLED_LATER_MS = 500;
 
@@ -67,20 +77,28 @@ export function openPool(
   return pool;
 }
 
-/** Opens a connection of its own, named in PostgreSQL. A lost one rejects its statements, and does not end the process. */
-export async function openClient(
+export interface ClientOptions
+  extends Pick<pg.ClientConfig, 'types' | 'connectionTimeoutMillis' | 'query_timeout' | 'pipeline'> {
+  /** Settings of the session beside those of all, as `-c name=value`. A later one of a name counts. */
+  readonly settings?: string;
+}
+
+/** Makes a connection of its own, named in PostgreSQL. The caller connects it and handles its errors. */
+export const createClient = (
   url: string,
   name: string,
-  {
-    settings = '',
-    ...options
-  }: Pick<pg.ClientConfig, 'types' | 'connectionTimeoutMillis'> & { settings?: string } = {},
-): Promise<pg.Client> {
-  const client = new pg.Client({
+  { settings = '', ...options }: ClientOptions = {},
+): pg.Client =>
+  new pg.Client({
     ...options,
+    ...KEPT_ALIVE,
     connectionString: withSettings(url, `${OWN_SETTINGS} ${settings}`),
     application_name: name,
   });
+
+/** Opens a connection of its own, named in PostgreSQL. A lost one rejects its statements, and does not end the process. */
+export async function openClient(url: string, name: string, options?: ClientOptions): Promise<pg.Client> {
+  const client = createClient(url, name, options);
   client.on('error', () => undefined);
   await client.connect();
   return client;

@@ -54,9 +54,17 @@ export function queueQueries(db: DatabasePool): DatabasePool {
   };
 }
 
+/** slonik refuses most of the modes that pg takes for `verify-full`, and has its own word for it. */
+function withSlonikMode(url: string): string {
+  const dsn = new URL(url);
+  if (!['disable', 'no-verify'].includes(dsn.searchParams.get('sslmode') ?? 'disable'))
+    dsn.searchParams.set('sslmode', 'require');
+  return dsn.href;
+}
+
 /** Creates the pool for complex, rare queries; hot paths use pg with named statements. */
 export async function createSlonik(url: string): Promise<DatabasePool> {
-  const db = await createPool(withSettings(url, POOLED), {
+  const db = await createPool(withSlonikMode(withSettings(url, POOLED)), {
     maximumPoolSize: POOL_SIZE,
     typeParsers,
     connectionTimeout: 2_000,

@@ -89,12 +89,11 @@ export async function eventStoreProblem(
   );
 }
 
-/** Returns a URL without credentials, and without parameters except the host of a PostgreSQL socket. */
+/** Returns a URL without credentials and parameters. */
 export function addressOf(url: string): string {
   const [, scheme = '', rest = ''] = /^([a-z+]+:\/\/)(.*)$/i.exec(url) ?? [];
-  const [authority = '', query = ''] = rest.split('?', 2);
-  const socket = new URLSearchParams(query).get('host');
-  return `${scheme}${authority.slice(authority.lastIndexOf('@') + 1)}${socket === null ? '' : `?host=${socket}`}`;
+  const [authority = ''] = rest.split('?', 1);
+  return `${scheme}${authority.slice(authority.lastIndexOf('@') + 1)}`;
 }
 
 const HINTS: readonly [RegExp, string][] = [

@@ -36,9 +36,7 @@ export function createMetrics() {
     attempts: counter('doorplate_enrichment_attempts_total', 'Enrichment attempts by outcome.', {
       outcome: ['completed', 'failed'],
     }),
-    captures: counter('doorplate_captures_total', 'Requests of pixels by what became of them.', {
-      outcome: ['session', 'visit', 'retry', 'crawler', 'prefetch', 'refused'],
-    }),
+    captures: captureCounter(makers),
     signals: counter('doorplate_signals_total', 'Clues that were sent in, by what became of them.', {
       outcome: ['accepted', 'duplicate'],
     }),
@@ -85,6 +83,24 @@ function makersOf(registry: Registry) {
       return made;
     },
   };
+}
+
+/** The refusals that a wrong setting causes, of a proxy or of a tracker. */
+const CAPTURE_REFUSALS = [
+  'untrusted_collector',
+  'tracker_origin_denied',
+  'tracker_not_found',
+  'tracking_capacity',
+] as const;
+
+/** Returns the counter of captures; `reason` is the error code of a refused one, and absent otherwise. */
+function captureCounter({ counter }: Makers): Counter<'outcome' | 'reason'> {
+  const captures = counter('doorplate_captures_total', 'Requests of pixels by what became of them.', {
+    outcome: ['session', 'visit', 'retry', 'crawler', 'prefetch'],
+    reason: [],
+  });
+  for (const reason of CAPTURE_REFUSALS) captures.inc({ outcome: 'refused', reason }, 0);
+  return captures;
 }
 
 function progressMetrics({ gauge, counter }: Makers) {

@@ -195,3 +195,21 @@ describe('a large export', () => {
     expect(sum).toBe((119_999n * 120_000n) / 2n + 128n);
   });
 });
+
+it('has every hour where the role writes dates in the German style', async () => {
+  const german = await startTestStack();
+  await german.rows(`do $$ begin
+    execute format('alter role %I in database %I set datestyle = ''German''', current_user, current_database());
+  end $$`);
+  await makeExamples(german.store);
+  const projecting = german.project(allProjections);
+  await german.caughtUp(allProjections);
+  await projecting.stop();
+  const out = join(folder, 'german.csv');
+  await exportView({ url: german.url, view: 'usage_hours', format: 'csv', out });
+  await german.close();
+  const [, ...rows] = readFileSync(out, 'utf8').trimEnd().split('\n');
+  const hours = rows.map((row) => row.split(',')[0]);
+  expect(hours).toContain('2026-03-01T11:00:00.000Z');
+  expect(hours.filter((hour) => !/^2026-\d\d-\d\dT\d\d:00:00\.000Z$/.test(hour ?? ''))).toEqual([]);
+});

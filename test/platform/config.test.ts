@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { EventStoreDBClient } from '@eventstore/db-client';
 import { describe, expect, it, test } from 'vitest';
 import { type ConfigError, loadConfig } from '../../platform/config/config.ts';
 
@@ -33,9 +34,19 @@ describe('the configuration', () => {
     ['PORT', '-1'],
     ['OPS_PORT', 'x'],
     ['PUBLIC_URL', 'ftp://x'],
+    ['PUBLIC_URL', 'doorplate.example'],
+    ['PUBLIC_URL', 'https://d.example?x=1'],
+    ['PUBLIC_URL', 'https://d.example/?'],
+    ['PUBLIC_URL', 'https://d.example#top'],
+    ['PUBLIC_URL', 'https://me:secret@d.example'],
+    ['PUBLIC_URL', 'https://d.example/app'],
+    ['PUBLIC_URL', 'https://d.example.'],
+    ['PUBLIC_URL', 'https://d.example.:8443/'],
     ['PUBLIC_HOSTS', 'former.example,https://x.example'],
     ['DATABASE_URL', 'mysql://x'],
+    ['DATABASE_URL', 'postgres://h:5433/d?host=/run&port=x'],
     ['EVENTSTORE_URL', 'http://x'],
+    ['EVENTSTORE_URL', 'kurrent://x'],
     ['MASTER_KEY', 'c2hvcnQ='],
     ['MASTER_KEY_PREVIOUS', Buffer.alloc(32).toString('base64')],
     ['WEBHOOKS_PER_PARTNER', '0'],
@@ -61,6 +72,26 @@ describe('the configuration', () => {
     const lines = linesOf({ [name]: value });
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatch(new RegExp(`^${name} `));
+  });
+
+  test.each([
+    ['https://d.example/', 'https://d.example'],
+    ['HTTPS://D.example:443', 'https://d.example'],
+    ['http://[::1]:3000', 'http://[::1]:3000'],
+  ])('takes PUBLIC_URL %s as the origin %s', (url, origin) => {
+    expect(loadConfig({ PUBLIC_URL: url }).PUBLIC_URL).toBe(origin);
+  });
+
+  test.each([
+    ['kurrentdb://admin:changeit@a:2113?tls=false', 'esdb://admin:changeit@a:2113?tls=false'],
+    ['eventstore+discover://kurrentdb.example:2113', 'esdb+discover://kurrentdb.example:2113'],
+    ['kurrentdb+discover://a:2113,b:2113', 'esdb+discover://a:2113,b:2113'],
+    ['eventstore://a', 'esdb://a'],
+    ['esdb://eventstore:2113', 'esdb://eventstore:2113'],
+  ])('hands EVENTSTORE_URL %s to the client as %s, which it accepts', (url, translated) => {
+    const { EVENTSTORE_URL } = loadConfig({ EVENTSTORE_URL: url });
+    expect(EVENTSTORE_URL).toBe(translated);
+    expect(() => EventStoreDBClient.connectionString(EVENTSTORE_URL as string)).not.toThrow();
   });
 
   it('treats an empty variable as unset', () => {
@@ -118,7 +149,11 @@ describe('the configuration', () => {
     ],
     [
       { ENRICHMENT_PROVIDERS: 'ipinfo', IPINFO_URL: 'https://x.example/' },
-      /^IPINFO_URL is not a URL with {ip}/,
+      /^IPINFO_URL is not an http or https URL with {ip}/,
+    ],
+    [
+      { ENRICHMENT_PROVIDERS: 'http', ENRICHMENT_HTTP_URL: 'ftp://x.example/{ip}' },
+      /^ENRICHMENT_HTTP_URL is not an http or https URL with {ip}/,
     ],
     [
       { ENRICHMENT_PROVIDERS: 'ipinfo', IPINFO_REQUESTS_PER_DAY: '0' },

@@ -73,6 +73,15 @@ describe('the embedded PostgreSQL', () => {
     expect(await query(second.url, 'SELECT id FROM visit')).toEqual([{ id: 7 }]);
   });
 
+  it("ignores PostgreSQL's own variables, which are of another server", async () => {
+    vi.stubEnv('PGSSLMODE', 'require');
+    vi.stubEnv('PGSSLNEGOTIATION', 'direct');
+    vi.stubEnv('PGPASSWORD', 'of another server');
+    const { url } = await start();
+    expect(await query(url, 'SELECT current_user')).toEqual([{ current_user: 'doorplate' }]);
+    vi.unstubAllEnvs();
+  });
+
   it('is configured for Unicode, small machines and durable commits', async () => {
     const { url } = await start({ durable: true });
     const rows = await query(

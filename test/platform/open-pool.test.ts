@@ -3,7 +3,7 @@ import pino from 'pino';
 import { sql } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
-import { openPool, withSettings } from '../../platform/postgres/pool.ts';
+import { createClient, openPool, withSettings } from '../../platform/postgres/pool.ts';
 import { createSlonik } from '../../platform/postgres/slonik.ts';
 import { withSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import { eventually } from '../support/eventually.ts';
@@ -28,9 +28,8 @@ it.each([
   ['calls no function that another user has put into public', 'search_path', 'pg_catalog'],
   ['plans one process for a query', 'max_parallel_workers_per_gather', '0'],
   ['counts days of UTC where the server has another time zone', 'TimeZone', 'UTC'],
-  ['reads times where the server writes them in its own style', 'DateStyle', 'ISO, DMY'],
 ])('%s, also for composed reads', async (_, setting, value) => {
-  const url = withSettings(stack.url, '-c TimeZone=America/New_York -c DateStyle=German,DMY');
+  const url = withSettings(stack.url, '-c TimeZone=America/New_York');
   const [pool, composed] = [openPool(url, pino({ level: 'silent' }), {}), await createSlonik(url)];
   const { rows } = await pool.query('select current_setting($1) as value', [setting]);
   expect([
@@ -39,6 +38,40 @@ it.each([
   ]).toEqual([value, value]);
   await pool.end();
   await composed.end();
+});
+
+it('reads values as text in one form, whatever the settings of the role', async () => {
+  const foreign = {
+    search_path: 'public',
+    TimeZone: 'America/New_York',
+    DateStyle: 'German, DMY',
+    IntervalStyle: 'sql_standard',
+    bytea_output: 'escape',
+    extra_float_digits: '-15',
+  };
+  const [names] = await stack.rows(
+    `select format('%I in database %I', current_user, current_database()) as role`,
+  );
+  for (const [setting, value] of Object.entries(foreign)) {
+    await stack.rows(`alter role ${names?.role} set ${setting} = '${value}'`);
+  }
+  const pool = openPool(stack.url, pino({ level: 'silent' }), { max: 1 });
+  const client = createClient(stack.url, 'test');
+  const composed = await createSlonik(stack.url);
+  await client.connect();
+  const values = `select concat_ws(' ', '2026-03-04 05:06:07.08+00'::timestamptz, '-1 day 2 hours'::interval,
+    '\\x00ff'::bytea, 0.1::float8 + 0.2::float8, current_setting('search_path')) as value`;
+  const read = [
+    (await pool.query(values)).rows[0].value,
+    (await client.query(values)).rows[0].value,
+    await composed.oneFirst(
+      sql.unsafe(Object.freeze(Object.assign([values], { raw: Object.freeze([values]) }))),
+    ),
+  ];
+  await Promise.all([pool.end(), client.end(), composed.end()]);
+  await stack.rows(`alter role ${names?.role} reset all`);
+  const expected = '2026-03-04 05:06:07.08+00 -1 days +02:00:00 \\x00ff 0.30000000000000004 pg_catalog';
+  expect(read).toEqual([expected, expected, expected]);
 });
 
 it('frees the locks of a process that freezes within a transaction', async () => {

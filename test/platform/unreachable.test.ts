@@ -92,6 +92,14 @@ describe('a command whose database cannot be used names variable, address and ca
     expect(code).toBe(1);
   });
 
+  it('when a variable of PostgreSQL asks for what the server has not', async () => {
+    const { code, stderr } = await listPartners({ PGSSLMODE: 'require' });
+    expect(stderr).toMatch(
+      /^doorplate: DATABASE_URL with PGSSLMODE: .* cannot be used: The server does not support SSL connections\n$/m,
+    );
+    expect(code).toBe(1);
+  });
+
   it('when it has no such database', async () => {
     const url = new URL(database.url);
     url.pathname = '/nowhere';
@@ -103,14 +111,27 @@ describe('a command whose database cannot be used names variable, address and ca
   });
 });
 
+it('a command takes the URL of a socket as psql does, with the password of the environment', async () => {
+  const { username, password, hostname, port, pathname } = new URL(database.url);
+  const { code, stderr } = await listPartners({
+    DATABASE_URL: `postgresql://${username}@${pathname}?host=${decodeURIComponent(hostname)}&port=${port}`,
+    PGPASSWORD: decodeURIComponent(password),
+  });
+  expect([stderr, code]).toEqual(['', 0]);
+});
+
 it('a server whose event store cannot be reached reports it before it listens', async () => {
   const url = `esdb://admin:s3cret@127.0.0.1:${closedPort}?tls=false&maxDiscoverAttempts=1`;
   const ports = { PORT: String(await freePort()), OPS_PORT: String(await freePort()) };
-  const server = startDoorplate(['serve', '--role', 'api'], environment({ EVENTSTORE_URL: url, ...ports }));
+  const server = startDoorplate(
+    ['serve', '--role', 'api'],
+    environment({ EVENTSTORE_URL: url, PGSSLMODE: 'disable', ...ports }),
+  );
   await eventually('it listens', () => server.stderr().includes('listening'), Boolean, 30_000);
   const log = server.stderr();
   expect(log).toMatch(/EVENTSTORE_URL: esdb:\/\/127\.0\.0\.1:\d+ cannot be used: .*ECONNREFUSED/);
   expect(log).not.toContain('s3cret');
+  expect(log).toContain('DATABASE_URL is completed from the environment: PGSSLMODE');
   expect(log).toContain('listening, though the event store did not answer at the start');
   server.child.kill('SIGTERM');
   expect(await server.ended).toBe(0);
@@ -118,10 +139,7 @@ it('a server whose event store cannot be reached reports it before it listens', 
 
 it.each([
   ['esdb://admin:p%40ss@a:2113,b:2113,c:2113?tls=false', 'esdb://a:2113,b:2113,c:2113'],
-  [
-    'postgres://me:secret@/doorplate?host=/run/pg&port=1&password=secret',
-    'postgres:///doorplate?host=/run/pg',
-  ],
+  ['postgres://me:secret@%2Frun%2Fpg:1/doorplate?options=secret', 'postgres://%2Frun%2Fpg:1/doorplate'],
   ['postgresql://h/doorplate', 'postgresql://h/doorplate'],
 ])('the address of %s is printed without credentials', (url, address) => {
   expect(addressOf(url)).toBe(address);

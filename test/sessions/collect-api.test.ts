@@ -165,6 +165,16 @@ describe('a capture is refused', () => {
     expect(answer.json().request_id).toBe(answer.headers['x-request-id']);
   });
 
+  it('and counted by its reason', async () => {
+    const counted = async () => {
+      const { values } = await api.metrics.captures.get();
+      return values.find(({ labels }) => labels.reason === 'untrusted_collector')?.value ?? 0;
+    };
+    const before = await counted();
+    await collect(api, tracker, { headers: { host: '127.0.0.1:3000' } });
+    expect(await counted()).toBe(before + 1);
+  });
+
   it('for its method, and both that there are are named', async () => {
     const answer = await api.app.inject({ method: 'GET', url: '/tracking/collect' });
     expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'POST, OPTIONS']);

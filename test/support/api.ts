@@ -13,7 +13,7 @@ import type { Clock } from '../../platform/clock/clock.ts';
 import { loadConfig } from '../../platform/config/config.ts';
 import { enterLeases } from '../../platform/leases/leases.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
-import { createMetrics } from '../../platform/telemetry/metrics.ts';
+import { createMetrics, type Metrics } from '../../platform/telemetry/metrics.ts';
 import type { Provider } from '../../processors/lookup/providers/provider.ts';
 import { allProjections } from '../../projections/all.ts';
 import { type TestDatabase, testDatabase } from './database.ts';
@@ -38,6 +38,7 @@ export interface ApiOptions {
 export interface TestApi {
   readonly app: FastifyInstance;
   readonly runtime: Runtime;
+  readonly metrics: Metrics;
   /** Queries of the test, past the product. */
   readonly sql: pg.Pool;
   /** Creates a key of a new partner, or of `partner_id`. Its rate is high unless a limit is given. */
@@ -83,10 +84,11 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
     ? await enterLeases({ url: runtime.databaseUrl, role: 'command', clock, log })
     : null;
   if (leases) runtime.providers.configured = leases.providers;
+  const metrics = createMetrics();
   const workers: Workers | null = leases
-    ? await startWorkers(runtime, leases, createMetrics(), async () => chain)
+    ? await startWorkers(runtime, leases, metrics, async () => chain)
     : null;
-  const api = await buildApi(runtime, IN_MEMORY, 'http://doorplate.test', () => true);
+  const api = await buildApi(runtime, IN_MEMORY, 'http://doorplate.test', () => true, metrics);
   await api.app.ready();
   const sql = new pg.Pool({ connectionString: database.url, max: 2 });
   // Its connections are still closing when its database is dropped.
@@ -103,6 +105,7 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
   return {
     app: api.app,
     runtime,
+    metrics,
     sql,
     key: (limits = {}, partner_id) =>
       makeKey(runtime, { requests_per_second: ROOMY, ...limits }, PROJECTIONS, partner_id),

@@ -87,7 +87,7 @@ export interface CollectDeps {
   readonly rates: CaptureRates;
   /** Counts an accepted capture request durably. */
   readonly countCapture: (trackerId: string) => Promise<void>;
-  readonly onCapture: (outcome: CountedOutcome | 'refused') => void;
+  readonly onCapture: (counted: { outcome: CountedOutcome } | { outcome: 'refused'; reason: string }) => void;
 }
 
 type CountedOutcome = Exclude<CaptureOutcome, 'full'> | 'prefetch' | 'crawler';
@@ -109,7 +109,8 @@ export const collectRoutes = (deps: CollectDeps): PublicRoute[] => [
     operation: captureVisitOperation,
     admit: (request) => visitorAdmission(deps, request),
     handle: (request) => collect(deps, request),
-    beforeSend: (request, answer) => (answer.code === undefined ? answer : refused(deps, request, answer)),
+    beforeSend: (request, answer) =>
+      answer.code === undefined ? answer : refused(deps, request, answer, answer.code),
   },
   {
     method: 'OPTIONS',
@@ -152,7 +153,7 @@ async function collect(deps: CollectDeps, request: ApiRequest): Promise<Reply> {
   const outcome = await captureAndCount(deps, request, sent, tracker);
   // Not thrown: each visit would write a line into the log for as long as the partner leaves its queue full.
   if (outcome === 'full') return refusal(request, 'tracking_unavailable');
-  deps.onCapture(outcome);
+  deps.onCapture({ outcome });
   return { status: 204, body: null, headers: corsHeaders(origin) };
 }
 
@@ -210,8 +211,9 @@ async function refused(
   { trackers, onCapture }: CollectDeps,
   request: ApiRequest,
   answer: Reply,
+  reason: string,
 ): Promise<Reply> {
-  onCapture('refused');
+  onCapture({ outcome: 'refused', reason });
   const origin = request.header('origin');
   const id = trackerNamedBy(request.body);
   if (origin === undefined || id === null) return answer;
