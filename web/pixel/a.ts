@@ -13,7 +13,7 @@ declare global {
   }
 }
 
-function start({ src, dataset }: HTMLScriptElement): void {
+const start = ({ src, dataset }: HTMLScriptElement): void => {
   const trackerId = new URL(src).searchParams.get('tracker_id')?.toLowerCase();
   const custom = parseLabels(dataset.custom ?? '');
   if (custom === null) {
@@ -31,16 +31,16 @@ function start({ src, dataset }: HTMLScriptElement): void {
     const visit = { tracker_id: trackerId, token: tokenAt(Date.now()), visit_id: uuid(), custom };
     send(collector, JSON.stringify(visit));
   });
-}
+};
 
 /** false when the page holds the tag twice or inserts it again on each view, so that a visit counts once. */
-function isFirst(trackerId: string): boolean {
+const isFirst = (trackerId: string): boolean => {
   const mark = Symbol.for(`doorplate ${trackerId}`);
   const marks = window as unknown as Record<symbol, true>;
   if (marks[mark]) return false;
   marks[mark] = true;
   return true;
-}
+};
 
 const RETRY_AFTER_MS = 1_000;
 
@@ -48,7 +48,7 @@ const RETRY_AFTER_MS = 1_000;
  * Sends a visit, and once more after a second or two if it was not accepted: the repeat has the same visit id. A text
  * body makes `Content-Type: text/plain`, which needs no preflight. It does not block the page and never fails.
  */
-async function send(collector: string, visit: string, again = true): Promise<void> {
+const send = async (collector: string, visit: string, again = true): Promise<void> => {
   let status = 0;
   try {
     const answer = await fetch(collector, {
@@ -67,7 +67,7 @@ async function send(collector: string, visit: string, again = true): Promise<voi
   }
   const taken = status !== 0 && status !== 429 && status < 500;
   if (!taken && again) setTimeout(send, RETRY_AFTER_MS * (1 + Math.random()), collector, visit, false);
-}
+};
 
 /** Renewal of the session token (contract, Pixel). */
 const RENEWED_AFTER_MS = 30 * 60_000;
@@ -78,7 +78,7 @@ const STORED = /^(\w{8}-\w{4}-\w{4}-\w{4}-\w{12}) (\d+)$/;
  * Returns the token of this tab for a visit at a given time, and stores that time as the token's last visit. The
  * token is kept in sessionStorage, or in the page alone when that is unavailable.
  */
-function createTabToken(key: string): (now: number) => string {
+const createTabToken = (key: string): ((now: number) => string) => {
   let inPage: string | null = null;
   let copied = isCopy();
 
@@ -105,22 +105,22 @@ function createTabToken(key: string): (now: number) => string {
     write(`${token} ${now}`);
     return token;
   };
-}
+};
 
 /** Whether this is the first page of a tab that another one opened: it has a copy of that one's sessionStorage. */
-function isCopy(): boolean {
+const isCopy = (): boolean => {
   const [navigation] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
   return opener !== null && history.length === 1 && navigation?.type === 'navigate';
-}
+};
 
 /** A random UUID (version 4). Pages without TLS lack `crypto.randomUUID`; `getRandomValues` is everywhere. */
-function uuid(): string {
+const uuid = (): string => {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
   const hex = Array.from(bytes, (byte) => (byte + 0x100).toString(16).slice(1)).join('');
   return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-}
+};
 
 try {
   // null for a module and for an inline script: no tag names the tracker.

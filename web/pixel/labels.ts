@@ -10,16 +10,16 @@ const RESERVED = /^(constructor|prototype)$/;
 const REFUSED = /[\0\ud800-\udfff]/u;
 
 /** Parses the attribute; an empty one has no labels. null: invalid. */
-export function parseLabels(text: string): Labels | null {
+export const parseLabels = (text: string): Labels | null => {
   try {
     const labels: unknown = text.trim() === '' ? {} : JSON.parse(text);
     return isLabels(labels) ? labels : null;
   } catch {
     return null;
   }
-}
+};
 
-function isLabels(value: unknown): value is Labels {
+const isLabels = (value: unknown): value is Labels => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const labels = Object.entries(value);
   return (
@@ -27,10 +27,10 @@ function isLabels(value: unknown): value is Labels {
     labels.every(([name, label]) => NAME.test(name) && !RESERVED.test(name) && isLabel(label)) &&
     new TextEncoder().encode(JSON.stringify(value)).length <= MOST_BYTES
   );
-}
+};
 
-function isLabel(value: unknown): boolean {
+const isLabel = (value: unknown): boolean => {
   if (typeof value === 'string') return [...value].length <= LONGEST_STRING && !REFUSED.test(value);
   // JSON has numbers outside the range of a double: 1e999.
   return value === null || typeof value === 'boolean' || Number.isFinite(value);
-}
+};

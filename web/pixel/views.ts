@@ -10,7 +10,7 @@ declare global {
  * back/forward cache. A hidden page (a tab in the background, a prerendered page) is a view when it becomes visible,
  * and none if it never does.
  */
-export function onEachView(viewed: () => void): void {
+export const onEachView = (viewed: () => void): void => {
   let unseen = false;
   const check = (): void => {
     if (!unseen || document.prerendering || document.visibilityState === 'hidden') return;
@@ -33,7 +33,7 @@ export function onEachView(viewed: () => void): void {
   });
   begin();
   onNavigation(begin);
-}
+};
 
 /** The time between a `popstate` and the `hashchange` that shows its reason. */
 const HASH_CHANGE_MS = 50;
@@ -42,13 +42,13 @@ const HASH_CHANGE_MS = 50;
  * Calls back when the page navigates without a load: a new history entry, or a step back or forward. Not when an
  * entry is replaced, and not for a jump within the page (`#…`). It reads no URL to tell these apart.
  */
-function onNavigation(navigated: () => void): void {
+const onNavigation = (navigated: () => void): void => {
   if (window.navigation) watchNavigation(window.navigation, navigated);
   else watchHistory(navigated);
-}
+};
 
 /** https://html.spec.whatwg.org/multipage/nav-history-apis.html#navigation-interface */
-function watchNavigation(navigation: Navigation, navigated: () => void): void {
+const watchNavigation = (navigation: Navigation, navigated: () => void): void => {
   let within = false;
   navigation.addEventListener('navigate', ({ hashChange }) => {
     within = hashChange;
@@ -56,10 +56,10 @@ function watchNavigation(navigation: Navigation, navigated: () => void): void {
   navigation.addEventListener('currententrychange', ({ navigationType }) => {
     if (!within && (navigationType === 'push' || navigationType === 'traverse')) navigated();
   });
-}
+};
 
 /** Browsers before 2026 show a `pushState` only by the call itself. */
-function watchHistory(navigated: () => void): void {
+const watchHistory = (navigated: () => void): void => {
   const { pushState } = history;
   history.pushState = function (...entry) {
     const result = pushState.apply(this, entry);
@@ -73,4 +73,4 @@ function watchHistory(navigated: () => void): void {
     if (isTrusted) timer = setTimeout(navigated, HASH_CHANGE_MS);
   });
   addEventListener('hashchange', () => clearTimeout(timer));
-}
+};
