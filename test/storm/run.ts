@@ -1,7 +1,7 @@
 /**
  * `npm run storm -- [--minutes N] [--seed N] [--eventstore URL [--cluster-command CMD]] [--json FILE] [--logs FOLDER]
  * [--only TEXT] [--upgrades | --short]` runs a storm (docs/reliability.md), prints what came out, and exits with 1 if a promise was
- * broken. `--short`, for CI: a minute of faults, then one of upgrades.
+ * broken. `--short`, for CI: half a minute of faults, then one of upgrades.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -34,7 +34,7 @@ if (values['cluster-command'] !== undefined && values.eventstore === undefined) 
 }
 
 const options = {
-  minutes: values.short ? 1 : number('minutes', values.minutes),
+  minutes: values.short ? 0.5 : number('minutes', values.minutes),
   seed: number('seed', values.seed ?? String(1 + (Date.now() % 2 ** 31))),
   eventStoreUrl: values.eventstore,
   clusterCommand: values['cluster-command'],

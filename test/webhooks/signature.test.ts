@@ -67,6 +67,11 @@ describe('Retry-After', () => {
     ['Sat, 14 Mar 2026 11:00:00 GMT', 0],
     ['Sat, 14 Mar 2026 12:00:00 GMT', 0],
     ['Sun, 06 Nov 1994 08:49:37 GMT', 0],
+    ['Sunday, 06-Nov-94 08:49:37 GMT', 0],
+    ['Sun Nov  6 08:49:37 1994', 0],
+    ['Saturday, 14-Mar-26 12:02:00 GMT', 120_000],
+    ['Sat Mar 14 12:02:00 2026', 120_000],
+    [' 120\t', 120_000],
     ['Fri, 31 Dec 9999 23:59:59 GMT', DAY],
   ])('of %s means %i milliseconds', (text, ms) => {
     expect(parseRetryAfter(text, NOON)).toBe(ms);
@@ -89,8 +94,9 @@ describe('Retry-After', () => {
     'Sun, 14 Mar 2026 12:02:00 GMT',
     'Sat, 14 Mar 2026 25:02:00 GMT',
     'Sun, 30 Feb 2026 12:02:00 GMT',
-    'Saturday, 14-Mar-26 12:02:00 GMT',
-    'Sat Mar 14 12:02:00 2026',
+    'Sunday, 14-Mar-26 12:02:00 GMT',
+    'Sat Mar 15 12:02:00 2026',
+    'Sat Mar 14 12:02:00 2026 GMT',
     'sat, 14 mar 2026 12:02:00 gmt',
   ])('of %j is ignored', (text) => {
     expect(parseRetryAfter(text, NOON)).toBeNull();

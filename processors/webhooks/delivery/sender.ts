@@ -224,17 +224,29 @@ function errorOf(error: unknown): DeliveryError {
   return error instanceof AttemptFailure ? error.kind : 'connect';
 }
 
+const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+
+/** The forms of a date that recipients must take (RFC 9110, 5.6.7); senders may use the first alone. */
+function httpDates(date: Date): string[] {
+  const utc = date.toUTCString();
+  const [, day = '', month = '', year = '', time = ''] = utc.split(' ');
+  return [
+    utc,
+    `${WEEKDAYS[date.getUTCDay()]}, ${day}-${month}-${year.slice(-2)} ${time} GMT`,
+    `${utc.slice(0, 3)} ${month} ${day.replace(/^0/, ' ')} ${time} ${year}`,
+  ];
+}
+
 /**
- * Parses a Retry-After header (RFC 9110, 10.2.3): seconds, or a date as IMF-fixdate, the only form that senders may use.
+ * Parses a Retry-After header (RFC 9110, 10.2.3): seconds, or a date in one of the three forms of 5.6.7.
  * @param now milliseconds
  * @returns milliseconds, at most 24 hours; null if invalid
  */
 export function parseRetryAfter(value: string | readonly string[] | undefined, now: number): number | null {
-  const text = typeof value === 'string' ? value : value?.[0];
-  if (text === undefined) return null;
+  const text = (typeof value === 'string' ? value : value?.[0])?.trim() ?? '';
   if (/^\d+$/.test(text)) return Math.min(Number(text) * 1_000, MAX_RETRY_AFTER_MS);
-  const date = Date.parse(text);
-  // `Date.parse` accepts almost anything; only IMF-fixdate survives the round trip.
-  if (Number.isNaN(date) || new Date(date).toUTCString() !== text) return null;
-  return Math.min(Math.max(0, date - now), MAX_RETRY_AFTER_MS);
+  const date = new Date(text.endsWith('GMT') ? text : `${text} GMT`);
+  // `Date` accepts almost anything; only the three forms survive the round trip.
+  if (Number.isNaN(date.getTime()) || !httpDates(date).includes(text)) return null;
+  return Math.min(Math.max(0, date.getTime() - now), MAX_RETRY_AFTER_MS);
 }
