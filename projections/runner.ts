@@ -4,7 +4,7 @@ import type { Position } from '../event-store/port.ts';
 import type { Tail } from '../event-store/tail.ts';
 import { createWakeup, pause } from '../platform/clock/waiting.ts';
 import type { Lease } from '../platform/leases/leases.ts';
-import { createClient, endClient, IDLE_TRANSACTION } from '../platform/postgres/pool.ts';
+import { connectClient, createClient, endClient, IDLE_TRANSACTION } from '../platform/postgres/pool.ts';
 import { type Checkpoint, CheckpointMoved, loadCheckpoints } from './checkpoints.ts';
 import { runPass } from './pass.ts';
 import type { Progress } from './progress.ts';
@@ -38,7 +38,7 @@ async function withConnection(
   db.on('error', () => lost.abort());
   db.on('end', () => lost.abort());
   try {
-    await db.connect();
+    await connectClient(db);
     await work(db, AbortSignal.any([signal, lost.signal]));
   } finally {
     signal.removeEventListener('abort', endSoon);

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { endsWithin, nextTurn, pause, within } from '../../platform/clock/waiting.ts';
-import { createClient, endClient } from '../../platform/postgres/pool.ts';
+import { connectClient, createClient, endClient } from '../../platform/postgres/pool.ts';
 import {
   type Appended,
   type ExpectedRevision,
@@ -217,7 +217,7 @@ export class Committer {
     });
     // Without a listener, a lost backend would end this process.
     fresh.on('error', () => this.#forget(fresh));
-    await fresh.connect();
+    await connectClient(fresh);
     this.#client = fresh;
     return fresh;
   }

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Clock } from '../clock/clock.ts';
 import { notifyIfRoom } from '../postgres/notifications.ts';
-import { createClient, endClient } from '../postgres/pool.ts';
+import { connectClient, createClient, endClient } from '../postgres/pool.ts';
 import { RELEASE } from '../postgres/upgrade-path.ts';
 
 export interface ProcessRow {
@@ -115,7 +115,7 @@ export class LeaseStore {
     fresh.on('end', () => this.#forget(fresh));
     fresh.on('notification', onChange);
     try {
-      await fresh.connect();
+      await connectClient(fresh);
       await fresh.query(`listen ${CHANNEL}`);
     } catch (error) {
       this.#forget(fresh);

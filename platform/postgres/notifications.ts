@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { createClient, endClient } from './pool.ts';
+import { connectClient, createClient, endClient } from './pool.ts';
 
 /**
  * Returns SQL that notifies while the server's queue has room. A full queue fails the whole notifying transaction, and any
@@ -82,7 +82,7 @@ export class Listener {
       }
     });
     try {
-      await fresh.connect();
+      await connectClient(fresh);
       await fresh.query(channels.map((channel) => `listen ${channel}`).join(';'));
       this.#isListening = this.#client === fresh;
       if (this.#isListening) ready?.();

@@ -96,11 +96,20 @@ export const createClient = (
     application_name: name,
   });
 
+/** Connects. `Client.connect` alone never settles once the client is ended meanwhile. @throws Error also then */
+export async function connectClient(client: pg.Client): Promise<void> {
+  const ended = new Promise<never>((_, reject) =>
+    client.once('end', () => reject(new Error('the connection ended before it was made'))),
+  );
+  ended.catch(() => undefined);
+  await Promise.race([client.connect(), ended]);
+}
+
 /** Opens a connection of its own, named in PostgreSQL. A lost one rejects its statements, and does not end the process. */
 export async function openClient(url: string, name: string, options?: ClientOptions): Promise<pg.Client> {
   const client = createClient(url, name, options);
   client.on('error', () => undefined);
-  await client.connect();
+  await connectClient(client);
   return client;
 }
 

@@ -1,9 +1,17 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import type pg from 'pg';
 import pino from 'pino';
 import { sql } from 'slonik';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
-import { createClient, openPool, withSettings } from '../../platform/postgres/pool.ts';
+import {
+  connectClient,
+  createClient,
+  endClient,
+  openPool,
+  withSettings,
+} from '../../platform/postgres/pool.ts';
 import { createSlonik } from '../../platform/postgres/slonik.ts';
 import { withSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import { eventually } from '../support/eventually.ts';
@@ -123,3 +131,18 @@ it.each(['in', 'between'])(
     await pool.end();
   },
 );
+
+it('reports a connection that is ended while it is being made', async () => {
+  // Accepts and never answers, as a server that is starting.
+  const silent = createServer();
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const client = createClient(`postgres://x@127.0.0.1:${port}/x`, 'a test');
+  client.on('error', () => undefined);
+  const connecting = connectClient(client).catch((error: Error) => error.message);
+  await once(silent, 'connection');
+  await endClient(client);
+  expect(await connecting).toBe('the connection ended before it was made');
+  silent.close();
+});
