@@ -179,7 +179,7 @@ const w3c = (field: string | undefined): Format => {
     name: 'W3C extended (IIS, CloudFront)',
     read: (line) => {
       if (line.startsWith('#')) {
-        const fields = /^#Fields:\s*(.*)$/i.exec(line)?.[1];
+        const fields = /^#Fields:(.*)$/i.exec(line)?.[1];
         if (fields !== undefined) columns = fields.trim().toLowerCase().split(/\s+/);
         return 'header';
       }
