@@ -135,7 +135,7 @@ function dashboardRetries(runtime: Runtime, waitForHead: WaitForHead): DeliveryD
       const now = request.receivedAt;
       const webhookId = asUuid(id);
       const endpoint =
-        webhookId && (await findEndpoint({ db, waitForHead: waitForHead }, user.partner_id, webhookId, now));
+        webhookId && (await findEndpoint({ db, waitForHead }, user.partner_id, webhookId, now));
       if (webhookId === null || !endpoint) {
         return { retried: 0, all: false, refused: answerTo('webhook_not_found') };
       }

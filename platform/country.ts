@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Logger } from 'pino';
 import { parsePublicAddress } from '../domain/kernel/address.ts';
-import { fieldNames, type Mmdb, openMmdb, openReloadingFile } from './data-file.ts';
+import { describeMmdb, type Mmdb, openMmdb, openReloadingFile } from './data-file.ts';
 
 /** The table of countries, read again when its file changes. */
 export interface Countries {
@@ -15,7 +15,6 @@ const CODE = /^[A-Z]{2}$/;
 const NO_COUNTRY = 'ZZ';
 /** Records of a file of which at least one has a country. */
 const SAMPLES = 1_000;
-const MAX_NAMES = 30;
 
 /**
  * Loads the whole table of countries into memory (about 10 MB).
@@ -46,9 +45,8 @@ function openCountries(content: Buffer): Mmdb {
   const mmdb = openMmdb(content);
   const records = mmdb.sample(SAMPLES);
   if (records.some((record) => codeIn(record) !== null)) return mmdb;
-  const names = [...new Set(records.flatMap((record) => fieldNames(record)))].sort().slice(0, MAX_NAMES);
   throw new Error(
-    `is a database of the type '${mmdb.type}' with the fields ${names.join(', ') || '(none)'}, and none of its first records has a code in country.iso_code or country_code`,
+    `${describeMmdb(mmdb, records)}, and none of its first records has a code in country.iso_code or country_code`,
   );
 }
 

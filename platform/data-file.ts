@@ -96,6 +96,8 @@ export interface Mmdb {
 /** Blocks without a record that `sample` passes over. */
 const MAX_STEPS = 10_000;
 const SEPARATOR_BYTES = 16;
+/** Names of fields in an error. */
+const MAX_NAMES = 30;
 const ZIP = Buffer.from('PK\x03\x04', 'latin1');
 /** Begins the metadata of an MMDB file. */
 const METADATA = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1');
@@ -120,6 +122,13 @@ export function openMmdb(content: Buffer): Mmdb {
   };
   mmdb.sample(1);
   return mmdb;
+}
+
+/** Says what a database holds, for the error that refuses it. `records`: of its `sample`. */
+export function describeMmdb({ type }: Mmdb, records: readonly unknown[]): string {
+  const names = [...new Set(records.flatMap((record) => fieldNames(record)))].sort();
+  const shown = names.slice(0, MAX_NAMES).join(', ') + (names.length > MAX_NAMES ? ', …' : '');
+  return `is a database of the type '${type}' with the fields ${shown || '(none)'}`;
 }
 
 /** Steps from block to block, because the library has no iterator. */

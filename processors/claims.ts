@@ -151,6 +151,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   const running = new Map<Promise<void>, Claim>();
   const stopping = new AbortController();
   const wakeup = createWakeup();
+  const text = claimText(due);
 
   async function make(claim: Claim): Promise<void> {
     const heldBy = await attempt(claim, stopping.signal);
@@ -187,7 +188,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     const ofPartners = runningOfPartners();
     const { rows } = await pool.query<{ claims: Claim[]; ahead: number; next: Date | null }>({
       name: due.name,
-      text: claimText(due),
+      text,
       values: [
         ...[at(now), limit, at(leaseUntil), at(aheadAfter(leaseUntil)), at(aheadAfter(now)), heldBack()],
         ...[[...ofPartners.keys()], [...ofPartners.values()], perPartner],

@@ -67,7 +67,7 @@ describe('the country of a visitor', () => {
     expect(await refusal(content)).toBe(message);
   });
 
-  it('is unknown where a record has something else in its place, and follows the file', async () => {
+  it('is null where a record has another type, and follows the file', async () => {
     const file = join(folder, 'own.mmdb');
     const country = (iso_code: string | number) => ({ country: { iso_code } });
     await writeFile(file, makeMmdb('X', { '9.0.0.0/8': country('fr'), '8.0.0.0/8': country(7) }));

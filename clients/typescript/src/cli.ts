@@ -98,9 +98,14 @@ const main = async (): Promise<void> => {
   if (!isDone) process.exitCode = 130;
 };
 
-main().catch((error: unknown) => {
-  process.stderr.write(
-    `doorplate-client: ${withoutControls(error instanceof Error ? error.message : String(error))}\n`,
-  );
-  process.exitCode = 1;
-});
+main()
+  .catch((error: unknown) => {
+    process.stderr.write(
+      `doorplate-client: ${withoutControls(error instanceof Error ? error.message : String(error))}\n`,
+    );
+    process.exitCode = 1;
+  })
+  .finally(() => {
+    // The standard input, or a followed file, would keep the process alive.
+    process.exit();
+  });

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { fieldNames, type Mmdb, openMmdb, openReloadingFile } from '../../../platform/data-file.ts';
+import { describeMmdb, type Mmdb, openMmdb, openReloadingFile } from '../../../platform/data-file.ts';
 import { applyVendorMapping, databasePresets, type Preset, presetForDatabase } from './mapping.ts';
 import { type Provider, parseProviderRecord } from './provider.ts';
 
@@ -20,7 +20,6 @@ interface OpenDatabase {
 }
 
 const SAMPLES = 20;
-const MAX_NAMES = 30;
 
 /** The types that hold visitors' locations and nothing of networks and companies. */
 const IS_LOCATION = /^(?:GeoIP2|GeoLite2|DBIP)-(?:City|Country)|^ipinfo (?:standard|extended)_location/;
@@ -68,11 +67,9 @@ export async function createDatabaseProvider({
 const toRecord = ({ mapping }: Preset, record: unknown) =>
   parseProviderRecord(applyVendorMapping(mapping, record));
 
-function unknownType({ type, sample }: Mmdb, variable: string): string {
-  const names = [...new Set(sample(SAMPLES).flatMap((record) => fieldNames(record)))].sort();
-  const shown = names.slice(0, MAX_NAMES).join(', ') + (names.length > MAX_NAMES ? ', …' : '');
-  const found = `is a database of the type '${type}' with the fields ${shown || '(none)'}`;
-  return IS_LOCATION.test(type)
+function unknownType(mmdb: Mmdb, variable: string): string {
+  const found = describeMmdb(mmdb, mmdb.sample(SAMPLES));
+  return IS_LOCATION.test(mmdb.type)
     ? `${found}: it holds locations, not companies or networks`
     : `${found}, for which there is no mapping: ${variable.replace(/_FILE$/, '_MAP')} can name one (docs/providers.md)`;
 }

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   appendFileSync,
   existsSync,
@@ -24,9 +26,11 @@ import {
 import { progressText } from '../../../clients/typescript/src/cli/progress.ts';
 import { logPaths, openLog } from '../../../clients/typescript/src/cli/read-log.ts';
 import { type ClientOptions, createClient, type LookedUp } from '../../../clients/typescript/src/index.ts';
+import { json, startAnsweringServer } from '../../support/answering-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { answer, refused } from './fakes.ts';
 
+const PROGRAM = fileURLToPath(new URL('../../../clients/typescript/src/cli.ts', import.meta.url));
 const LOGS = fileURLToPath(new URL('../logs/', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'doorplate-log-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -286,6 +290,28 @@ describe('enrich', () => {
     expect(rows()).toEqual(['9.1.1.1', '9.1.1.2', '9.1.1.3']);
   });
 });
+
+it('the command ends with 1 at a refusal while its standard input stays open', async () => {
+  const server = await startAnsweringServer();
+  const limits = { requests_per_second: 50, new_enrichments_per_day: null, pending_enrichments: 9 };
+  server.answers((response) =>
+    server.asked.at(-1)?.path?.startsWith('/v1/usage')
+      ? json(200, { limits, outcomes: {} })(response)
+      : json(401, { error: { code: 'unauthorized', message: 'No.' }, request_id: 'id' })(response),
+  );
+  const env = { PATH: process.env.PATH, DOORPLATE_URL: server.base, DOORPLATE_API_KEY: 'k' };
+  const args = [PROGRAM, 'enrich', '-', '--format', 'combined', '--out', join(folder, 'open.csv')];
+  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'pipe'] });
+  const ended = once(child, 'close');
+  let written = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    written += text;
+  });
+  child.stdin?.write('9.1.1.1 - -\n'.repeat(60));
+  expect((await ended)[0]).toBe(1);
+  expect(written).toContain('401 unauthorized');
+  server.close();
+}, 20_000);
 
 describe('the file of companies', () => {
   const failed = (ip: string): LookedUp => ({ ip, result: null, error: { code: 'invalid_ip' } as never });

@@ -10,7 +10,7 @@ const COLUMNS = [
 const HEADER = csvLine(COLUMNS);
 const ERROR = COLUMNS.indexOf('error');
 /** The only error that says something of the address itself. */
-const FINAL_ERROR = 'invalid_ip';
+export const FINAL_ERROR = 'invalid_ip';
 
 export interface Row {
   readonly ip: string;

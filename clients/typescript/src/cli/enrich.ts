@@ -3,7 +3,13 @@ import { writeFile } from 'node:fs/promises';
 import type { Client } from '../client.ts';
 import { DoorplateError } from '../errors.ts';
 import type { Usage } from '../generated.ts';
-import { type CompaniesFile, finishedBefore, openCompaniesFile, type Row } from './companies-file.ts';
+import {
+  type CompaniesFile,
+  FINAL_ERROR,
+  finishedBefore,
+  openCompaniesFile,
+  type Row,
+} from './companies-file.ts';
 import { csvLine, withoutControls } from './csv.ts';
 import { FORMATS, type FormatOptions, isLocal } from './formats.ts';
 import { duration, showProgress } from './progress.ts';
@@ -55,7 +61,7 @@ export const enrich = async (options: EnrichOptions): Promise<boolean> => {
   const isEndless = options.follow === true || paths.includes('-');
   const addresses = addressesOf(paths, options, reading);
   if (!isEndless) for await (const _ of addresses);
-  terminal.write(`${await estimate(await client.usage(), reading, before, isEndless, options)}\n`);
+  terminal.write(`${estimate(await client.usage(), reading, before, isEndless, options)}\n`);
   if (options.dryRun) return true;
 
   const file = await openCompaniesFile(out, { force, direct: options.follow });
@@ -108,10 +114,8 @@ const count = (visits: Map<string, Visits>, ip: string, at: number | null): bool
   if (!known) visits.set(ip, { requests: 1, first: at, last: at });
   else {
     known.requests += 1;
-    if (at !== null) {
-      known.first = Math.min(known.first ?? at, at);
-      known.last = Math.max(known.last ?? at, at);
-    }
+    known.first = bound(Math.min, known.first, at);
+    known.last = bound(Math.max, known.last, at);
   }
   return known === undefined;
 };
@@ -126,13 +130,13 @@ const nothingIn = ({ path, format, firstLine }: Log): Error =>
   );
 
 /** What the run will ask for, before it spends anything. */
-const estimate = async (
+const estimate = (
   { limits, outcomes }: Usage,
   reading: Reading,
   before: ReadonlySet<string>,
   isEndless: boolean,
   { concurrency = CONCURRENCY }: EnrichOptions,
-): Promise<string> => {
+): string => {
   const { requests_per_second: rate, new_enrichments_per_day: daily } = limits;
   const left = daily === null ? null : Math.max(0, daily - (outcomes.enqueued ?? 0));
   const allowance =
@@ -167,10 +171,10 @@ const lookUpAll = async (
   try {
     for await (const looked of many) {
       const { error, result, ip } = looked;
-      if (error && error.code !== 'invalid_ip' && error.outcome === 'refused' && error.status !== 429)
+      if (error && error.code !== FINAL_ERROR && error.outcome === 'refused' && error.status !== 429)
         throw error;
       await file.write(looked, visits.get(ip)?.requests ?? 0);
-      counts[result?.match_type ?? (error?.code === 'invalid_ip' ? 'invalid' : 'failed')] += 1;
+      counts[result?.match_type ?? (error?.code === FINAL_ERROR ? 'invalid' : 'failed')] += 1;
     }
     return true;
   } catch (error) {

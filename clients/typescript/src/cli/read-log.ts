@@ -53,23 +53,19 @@ export const openLog = async (
   options: FormatOptions,
   follow?: { readonly signal: AbortSignal },
 ): Promise<Log> => {
-  const texts = (follow ? followed(path, follow.signal) : textsOf(path))[Symbol.asyncIterator]();
+  const texts = follow ? followed(path, follow.signal) : textsOf(path);
   const sample: string[] = [];
-  let next = await texts.next();
-  // What grows may hold a line only: the format is told by what is there.
+  // A growing file may hold one line so far, and the next may take hours.
   const enough = follow ? 1 : SAMPLE_LINES;
-  while (!next.done) {
+  while (sample.length < enough) {
+    const next = await texts.next();
+    if (next.done) break;
     sample.push(next.value);
-    if (sample.length >= enough) break;
-    next = await texts.next();
   }
   const format = formatOf(options.format ?? detectFormat(sample), options);
   async function* lines(): AsyncGenerator<LogLine> {
     for (const text of sample) yield { text, read: format.read(text) };
-    if (next.done) return;
-    for (let one = await texts.next(); !one.done; one = await texts.next()) {
-      yield { text: one.value, read: format.read(one.value) };
-    }
+    for await (const text of texts) yield { text, read: format.read(text) };
   }
   return { path, format, firstLine: sample[0] ?? '', lines: lines() };
 };
@@ -133,20 +129,19 @@ interface Peeked {
 const peeked = async (bytes: AsyncIterable<Buffer>, count: number): Promise<Peeked> => {
   const chunks = bytes[Symbol.asyncIterator]();
   let head = Buffer.alloc(0);
-  let next = await chunks.next();
-  for (; !next.done && head.length < count; next = await chunks.next()) {
+  while (head.length < count) {
+    const next = await chunks.next();
+    if (next.done) break;
     head = Buffer.concat([head, next.value]);
-    if (head.length >= count) break;
   }
   async function* all(): AsyncGenerator<Buffer> {
-    if (head.length > 0) yield head;
-    if (next.done) return;
-    for (let one = await chunks.next(); !one.done; one = await chunks.next()) yield one.value;
+    yield head;
+    yield* { [Symbol.asyncIterator]: () => chunks };
   }
   return { head, all: all() };
 };
 
-/** The lines of a growing file. Where another file takes its place, or it becomes shorter, that is read from its start. */
+/** Yields the lines of a growing file. Reads from the start again when the file is replaced or truncated. */
 async function* followed(path: string, signal: AbortSignal): AsyncGenerator<string> {
   const buffer = Buffer.alloc(65_536);
   let isOpened = false;

@@ -188,7 +188,7 @@ def _head(chunks: Iterator[bytes], count: int) -> bytes:
 
 
 def _followed(path: str, stop: threading.Event) -> Iterator[str]:
-    """Yield the lines of a growing file. If another file takes its place, or it becomes shorter, begin it anew."""
+    """Yield the lines of a growing file. Read from the start again when the file is replaced or truncated."""
     while not stop.is_set():
         try:
             file = _open(path)
