@@ -169,6 +169,7 @@ export function webhookWork({ runtime, metrics, applied }: WorkerContext): Worke
   const queueing = queueWebhookEvents({
     ...runtime,
     endpointsAt: (position) => progress.reached([webhooks.name], position, ENDPOINTS_MS, 'patient'),
+    hurryEndpoints: () => progress.hurry([webhooks.name]),
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Addressed, type BodyKeys, queueDeliveries } from '../../commands/webhooks/queue-deliveries.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
@@ -13,6 +14,8 @@ interface QueueEventsDeps extends ProcessorDeps {
   readonly dayKeys: BodyKeys;
   /** Waits until the read model of endpoints, which is led in the same process, reaches a position; false after a time limit. */
   readonly endpointsAt: (position: Position) => Promise<boolean>;
+  /** Has the position of that read model saved at once. */
+  readonly hurryEndpoints: () => void;
   /** Waits until read models reach a position, and wakes them; false after a time limit. */
   readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
   /** Opens the labels of sessions; null: their key was destroyed. */
@@ -36,6 +39,9 @@ const WOKEN_AFTER_QUEUEING = ['deliveries', 'payloads'];
 /** Events are batched for `GATHER_MS` while a delivery was queued within the last `BUSY_MS`. */
 const GATHER_MS = 4;
 const BUSY_MS = 1_000;
+/** How often, and how often at most, a table is read again that its process knows to be further. */
+const READ_AGAIN_MS = 5;
+const MAX_READS = 100;
 
 interface Subscribing {
   readonly partner_id: string;
@@ -59,17 +65,13 @@ interface Source extends Subscribing {
  * trackers or sessions only where a row is missing.
  */
 export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
-  const { pool, store, dayKeys, endpointsAt, applied } = deps;
+  const { store, dayKeys, applied } = deps;
   let queuedAt = Number.NEGATIVE_INFINITY;
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
     const sources = events.flatMap(sourceOf);
     const last = sources.at(-1);
     if (last === undefined) return;
-    if (!(await endpointsAt(last.stored.position))) throw behind();
-    const webhook_ids = await subscribersAt(
-      pool,
-      sources.map((source) => ({ what: source, position: source.stored.position })),
-    );
+    const webhook_ids = await subscribersOf(deps, sources, last.stored.position);
     const notifiable = sources
       .map((source, index) => ({ source, webhook_ids: webhook_ids[index] ?? [] }))
       .filter((one) => one.webhook_ids.length > 0);
@@ -89,15 +91,33 @@ export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
 
 const behind = (): Error => new StoreUnavailable('the read models are behind the log');
 
+/** @throws StoreUnavailable where the read model does not reach the events in time */
+async function subscribersOf(
+  { pool, endpointsAt, hurryEndpoints }: QueueEventsDeps,
+  sources: readonly Source[],
+  to: Position,
+): Promise<string[][]> {
+  const events = sources.map((source) => ({ what: source, position: source.stored.position }));
+  if (await endpointsAt(to)) {
+    for (let tries = 0; tries < MAX_READS; tries += 1) {
+      const subscribers = await subscribersAt(pool, events);
+      if (subscribers !== null) return subscribers;
+      // What had no event for a read model is saved only later, unless it is hurried.
+      hurryEndpoints();
+      await setTimeout(READ_AGAIN_MS);
+    }
+  }
+  throw behind();
+}
+
 /**
- * Returns, for each event, the endpoints that were subscribed to it at its position.
- * @throws StoreUnavailable where the read model has not reached the events. The query itself judges that: PostgreSQL may have
- *   lost, in a crash or failover, what this process saw there before.
+ * Returns, for each event, the endpoints that were subscribed to it at its position; null where the table has not reached all of
+ * them. The query itself judges that: PostgreSQL may have lost, in a crash or failover, what this process saw there before.
  */
 export async function subscribersAt(
   pool: pg.Pool,
   events: readonly { readonly what: Subscribing; readonly position: Position }[],
-): Promise<string[][]> {
+): Promise<string[][] | null> {
   const { rows } = await pool.query<{ webhook_ids: string[] | null }>({
     name: 'subscribers_at',
     text: SUBSCRIBERS,
@@ -108,10 +128,8 @@ export async function subscribersAt(
       events.map(({ position }) => position),
     ],
   });
-  return rows.map(({ webhook_ids }) => {
-    if (webhook_ids === null) throw behind();
-    return webhook_ids;
-  });
+  const subscribers = rows.flatMap(({ webhook_ids }) => (webhook_ids === null ? [] : [webhook_ids]));
+  return subscribers.length === rows.length ? subscribers : null;
 }
 
 /** null: not reached yet. In two parts, each along its index: a script may create and delete endpoints all day. */
