@@ -15,6 +15,7 @@ import { createKeyUses } from '../processors/partners/key-uses.ts';
 import { createAuthenticate } from '../queries/partners/partners.ts';
 import { type ApiContext, openApiContext } from './api-context.ts';
 import { buildDashboard } from './dashboard.ts';
+import { billingRoutes } from './modules/billing.ts';
 import { domainRoutes } from './modules/domains.ts';
 import { lookupRoutes, usageRoutes } from './modules/lookup.ts';
 import { revealRoutes } from './modules/reveals.ts';
@@ -25,6 +26,7 @@ import type { Runtime } from './runtime.ts';
 const apiRoutes = (context: ApiContext): Route[] => [
   ...lookupRoutes(context),
   ...usageRoutes(context),
+  ...billingRoutes(context),
   ...trackerRoutes(context),
   ...domainRoutes(context),
   ...sessionRoutes(context),

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Runtime } from '../bin/runtime.ts';
 import { readLedger } from '../commands/billing/read-for-audit.ts';
-import { type Anchor, anchorSchema } from '../domain/billing/audit-ledger.ts';
+import { type Anchor, anchorSchema } from '../domain/billing/anchors.ts';
 import { auditBilling, type BillingAudit, makeAnchor } from '../processors/billing/audit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
 import { listPartners } from '../queries/partners/partners.ts';

@@ -1,4 +1,4 @@
-import { billingEvents } from './billing/events.ts';
+import { anchorEvents, billingEvents } from './billing/events.ts';
 import { epochEvents } from './epochs/epochs.ts';
 import { domainEvents, domainSlotEvents } from './hostnames/events.ts';
 import type { EventSchemas } from './kernel/events.ts';
@@ -81,6 +81,12 @@ export const eventCatalogue: readonly CataloguedStream[] = [
       "A partner's ledger: one entry of 0 or 1 unit per completed reveal, chained by digests (docs/auditing.md).",
     lives: 'for ever',
     events: billingEvents,
+  },
+  {
+    stream: 'anchors-<partner id>',
+    about: "Signed statements of what the partner's ledger was, at most one a UTC day (docs/auditing.md).",
+    lives: 'for ever',
+    events: anchorEvents,
   },
   {
     stream: 'webhooks-<partner id>',

@@ -119,6 +119,9 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'billing.RevealBilled.v1': {
     shown: 'partner_id reveal_id tracker_id key_id user_id completed_at units position previous digest',
   },
+  'billing.LedgerAnchored.v1': {
+    shown: 'partner_id made_at entries units head_digest public_key signature',
+  },
 
   'webhooks.EndpointCreated.v1': {
     shown: `${ENDPOINT} name events tracker_id created_at`,

@@ -10,7 +10,8 @@ export interface Reads {
   readonly waitForHead: () => Promise<boolean>;
 }
 
-async function awaitReadModels({ waitForHead }: Reads): Promise<void> {
+/** @throws BackendTimeout if the read models stay behind */
+export async function awaitReadModels({ waitForHead }: Reads): Promise<void> {
   if (!(await waitForHead())) throw new BackendTimeout('the read models are behind');
 }
 

@@ -19,15 +19,21 @@ interface Described
   readonly responses: ZodOpenApiResponsesObject;
   /** What it can be refused with. */
   readonly codes: readonly ErrorCode[];
+  /** It is no part of the contract but an addition to it (decisions, Additions). */
+  readonly addition?: true;
 }
 
 /** Makes the operations of a tag. */
 export const operationsOf =
   (tag: string) =>
-  (operationId: string, { responses, codes, ...described }: Described): ZodOpenApiOperationObject => ({
+  (
+    operationId: string,
+    { responses, codes, addition, ...described }: Described,
+  ): ZodOpenApiOperationObject => ({
     operationId,
     tags: [tag],
     ...described,
+    ...(addition && { 'x-doorplate-addition': true }),
     responses: { ...responses, ...refusalResponses(codes) },
   });
 

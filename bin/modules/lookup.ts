@@ -2,7 +2,6 @@ import { submitLookup } from '../../commands/lookup/submit-lookup.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import type { Route } from '../../http/contract/route.ts';
-import { billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { forgetProviderDays } from '../../processors/lookup/providers/provider-counts.ts';
 import {
@@ -24,10 +23,6 @@ import type { ApiContext } from '../api-context.ts';
 import { forgetOldResults } from '../retention.ts';
 import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
 import { enrichmentCapacity, openProviders } from './providers.ts';
-
-export const billingWork = ({ runtime: { store, clock } }: WorkerContext): WorkerModule => ({
-  processors: { visits: [billCompletedReveals(store, clock)] },
-});
 
 export const usageRoutes = ({ runtime, waitForHead }: ApiContext): Route[] => [
   getUsageRoute({

@@ -1,10 +1,10 @@
-import type { StoredEntry } from '../../domain/billing/audit-ledger.ts';
+import { readOrReason, type StoredEntry } from '../../domain/billing/audit-ledger.ts';
 import { gatherReceipts, type Receipts } from '../../domain/billing/audit-reveals.ts';
-import { billingStream } from '../../domain/billing/events.ts';
+import { type BillingEvent, billingEvents, billingStream } from '../../domain/billing/events.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealExpiryEvents } from '../../domain/reveals/events.ts';
 import { expiredStream } from '../../domain/sessions/events.ts';
-import type { EventStore, Position, RecordedEvent } from '../../event-store/port.ts';
+import type { EventStore, Position, RecordedEvent, Revision } from '../../event-store/port.ts';
 
 const BATCH = 2_000;
 
@@ -19,6 +19,43 @@ export async function readLedger(
     if (position <= upTo) stored.push({ revision, position, type, data });
   }
   return stored;
+}
+
+/** An entry as auditors see it: its number is its revision. */
+export type NumberedEntry = { readonly number: number } & BillingEvent['data'];
+
+/**
+ * Reads the entries of these numbers, in ascending order, without checking the chain. What is not there, or not an entry, is
+ * left out, so that it shows as a gap.
+ */
+export async function readEntries(
+  store: EventStore,
+  partnerId: string,
+  numbers: readonly number[],
+): Promise<NumberedEntry[]> {
+  const [first, last] = [numbers.at(0), numbers.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const wanted = new Set(numbers);
+  const entries: NumberedEntry[] = [];
+  for await (const stored of store.readStream(billingStream(partnerId), { from: first as Revision })) {
+    if (stored.revision > last) break;
+    if (wanted.has(stored.revision)) entries.push(...numberedEntry(stored));
+  }
+  return entries;
+}
+
+/** Reads the last readable entry of a partner's ledger; null before the first. */
+export async function readLastEntry(store: EventStore, partnerId: string): Promise<NumberedEntry | null> {
+  for await (const stored of store.readStream(billingStream(partnerId), { direction: 'backwards' })) {
+    const [entry] = numberedEntry(stored);
+    if (entry) return entry;
+  }
+  return null;
+}
+
+function numberedEntry({ revision, type, data }: RecordedEvent): NumberedEntry[] {
+  const event = readOrReason(billingEvents, { type, data }, 'entry');
+  return typeof event === 'string' ? [] : [{ number: revision, ...event.data }];
 }
 
 /** A partner's reveals as the store holds them. */

@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import { type EventOf, type EventSchemas, readEvent } from '../kernel/events.ts';
+import { type Anchor, anchorText } from './anchors.ts';
 import { type BillingEvent, billingEvents, billingStream } from './events.ts';
 import { digestOf, ledgerDecider } from './ledger.ts';
 
@@ -159,40 +159,6 @@ export function monthsOf(entries: readonly Entry[], only?: string): MonthOfLedge
 
 /** Returns the UTC month of an ISO 8601 instant, `YYYY-MM`. */
 export const monthOf = (instant: string): string => instant.slice(0, 7);
-
-/** The state of a partner's ledger at one moment, for an auditor to keep outside the operator's reach. */
-export const anchorSchema = z.strictObject({
-  partner_id: z.uuid(),
-  /** Time of the anchor, by the clock of the process that made it. */
-  made_at: z.iso.datetime(),
-  entries: z.int().nonnegative(),
-  units: z.int().nonnegative(),
-  /** Digest of the last entry; 64 zeros without entries. */
-  head_digest: z.string().regex(/^[0-9a-f]{64}$/),
-  /** Ed25519, SubjectPublicKeyInfo in base64. */
-  public_key: z.base64(),
-  /** Signature of `anchorText`, in base64. */
-  signature: z.base64(),
-});
-export type Anchor = z.output<typeof anchorSchema>;
-type UnsignedAnchor = Omit<Anchor, 'public_key' | 'signature'>;
-
-/** Returns the text that an anchor's signature covers. `docs/auditing.md` defines it for other programs: it never changes. */
-export const anchorText = ({ partner_id, made_at, entries, units, head_digest }: UnsignedAnchor): string =>
-  ['doorplate anchor 1', partner_id, made_at, entries, units, head_digest].join('\n');
-
-/**
- * Describes a ledger as an anchor does.
- * @param entries all entries of the ledger, from a chain without differences
- * @param made_at ISO 8601, UTC
- */
-export const anchorOf = (partner_id: string, entries: readonly Entry[], made_at: string): UnsignedAnchor => ({
-  partner_id,
-  made_at,
-  entries: entries.length,
-  units: entries.reduce((sum, { units }) => sum + units, 0),
-  head_digest: entries.at(-1)?.digest ?? ledgerDecider.initial.digest,
-});
 
 /** Checks that the chain still has a digest noted earlier. */
 export const checkDigest = (partnerId: string, entries: readonly Entry[], digest: string): Difference[] =>

@@ -31,3 +31,27 @@ export const billingEvents = {
 export type BillingEvent = EventOf<typeof billingEvents>;
 
 export const billingStream = (partnerId: string): string => `billing-${partnerId}`;
+
+/**
+ * Stream `anchors-<partner>`: signed statements of what the partner's ledger was, at most one a UTC day. Partners and auditors
+ * keep them outside the operator's reach.
+ */
+export const anchorEvents = {
+  'billing.LedgerAnchored.v1': z.object({
+    partner_id: z.uuid(),
+    /** Time of the anchor, by the clock of the process that made it. */
+    made_at: z.iso.datetime(),
+    /** Of the whole ledger. */
+    entries: z.int().nonnegative(),
+    units: z.int().nonnegative(),
+    /** Digest of the last entry; 64 zeros without entries. */
+    head_digest: digest,
+    /** Ed25519, SubjectPublicKeyInfo in base64. */
+    public_key: z.base64(),
+    /** Of `anchorText`, in base64. */
+    signature: z.base64(),
+  }),
+} as const;
+export type AnchorEvent = EventOf<typeof anchorEvents>;
+
+export const anchorsStream = (partnerId: string): string => `anchors-${partnerId}`;

@@ -41,6 +41,7 @@ Visitor countries: ${COUNTRY_ATTRIBUTION}.`;
 const tags = [
   { name: 'Lookup', description: 'Which company is behind an IP address.' },
   { name: 'Usage', description: 'What a key has used.' },
+  { name: 'Billing', description: 'The ledger that a bill is made of, for checking it.' },
   { name: 'Trackers', description: 'Pixels on customer websites.' },
   { name: 'Custom domains', description: "Host names of a customer's own for the pixel." },
   { name: 'Sessions', description: 'Visits that a pixel recorded.' },

@@ -2,10 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
 import type { DatabasePool } from 'slonik';
 import { readExpiredSince, readLedger, readReceipts } from '../../commands/billing/read-for-audit.ts';
+import { type Anchor, anchorOf, anchorText } from '../../domain/billing/anchors.ts';
 import {
-  type Anchor,
-  anchorOf,
-  anchorText,
   type Chain,
   checkAnchors,
   checkDigest,
@@ -47,6 +45,9 @@ import { BILLING } from './bill-completed-reveals.ts';
 interface ChainDeps extends Pick<ProcessorDeps, 'store'> {
   readonly processed: Reached;
 }
+
+/** What making an anchor needs. */
+export type AnchoringDeps = ChainDeps & SigningDeps;
 
 interface SigningDeps extends ProcessorDeps {
   readonly master: MasterKey;
@@ -98,7 +99,7 @@ const anchorSigner = async (pool: pg.Pool, master: MasterKey): Promise<Signer> =
 
 /** Makes an anchor of a partner's current ledger. @returns null if the chain has differences; an audit lists them */
 export async function makeAnchor(
-  { pool, master, clock, ...parts }: ChainDeps & SigningDeps,
+  { pool, master, clock, ...parts }: AnchoringDeps,
   partnerId: string,
   patienceMs: number,
 ): Promise<Anchor | null> {
@@ -121,7 +122,7 @@ export interface BillingAudit {
   readonly notes: readonly string[];
 }
 
-export interface AuditDeps extends ChainDeps, SigningDeps {
+export interface AuditDeps extends AnchoringDeps {
   readonly db: DatabasePool;
   readonly progress: Reached;
 }

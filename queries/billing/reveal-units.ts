@@ -11,8 +11,9 @@ export type RevealHour = z.output<typeof hourRow>;
 const whose = (of: RevealsOf) =>
   'key_id' in of ? sql.fragment`key_id = ${of.key_id}` : sql.fragment`tracker_id = ${of.tracker_id}`;
 
-const during = (month: string) => sql.fragment`completed_at >= ${monthStart(month)}::timestamptz
-  and completed_at < ${monthEnd(month)}::timestamptz`;
+/** Of a UTC month, `YYYY-MM`. */
+export const during = (month: string) => sql.fragment`completed_at >= ${monthStart(month)}::timestamptz
+  and completed_at < ${monthStart(month)}::timestamptz + interval '1 month'`;
 
 /** An audit leaves out what has completed since it began. `position` of the log. */
 const until = (position: bigint | undefined) =>

@@ -5,6 +5,7 @@ export const endpoints = {
   requestLookup: ['POST', '/v1/lookup'],
   readLookup: ['GET', '/v1/lookup'],
   readUsage: ['GET', '/v1/usage'],
+  readLedger: ['GET', '/v1/ledger'],
   listTrackers: ['GET', '/v1/trackers'],
   createTracker: ['POST', '/v1/trackers'],
   disableTracker: ['DELETE', '/v1/trackers/{tracker_id}'],
@@ -196,6 +197,26 @@ export interface paths {
          * @description Today (UTC) by default, at most 31 days. Reading it is not counted.
          */
         get: operations["readUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/ledger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The entries that you are billed by
+         * @description The partner's completed reveals of a UTC month, each with the digest that chains it to the one before, so that a program of yours can check the bill. Reading it is free and is not counted.
+         */
+        get: operations["readLedger"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1086,6 +1107,86 @@ export interface components {
             }[];
             accounting: string;
         };
+        LedgerPage: {
+            /**
+             * @description UTC, `YYYY-MM`.
+             * @example 2026-03
+             */
+            month: string;
+            /** @description Of the month, in the ledger's order. */
+            entries: components["schemas"]["LedgerEntry"][];
+            /** @description Of the whole month so far. */
+            totals: {
+                entries: number;
+                units: number;
+            };
+            /** @description The last entry of the whole ledger; null: it has none. */
+            head: {
+                number: number;
+                digest: string;
+            } | null;
+            /** @description The newest; null: none was made yet. */
+            anchor: components["schemas"]["LedgerAnchor"] | null;
+            /** @description Where to go on, now or later; there always is one. */
+            next_cursor: string;
+            /** @description Whether the month has more already. */
+            has_more: boolean;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
+        };
+        /** @description One completed reveal. */
+        LedgerEntry: {
+            /** @description From 0, without a gap, over all months. */
+            number: number;
+            /** Format: uuid */
+            partner_id: string;
+            /** Format: uuid */
+            reveal_id: string;
+            /** Format: uuid */
+            tracker_id: string;
+            /** @description null: a user of the dashboard asked. */
+            key_id: string | null;
+            /** @description null: a key asked. */
+            user_id: string | null;
+            /**
+             * Format: date-time
+             * @description The entry belongs to the UTC month of this instant.
+             */
+            completed_at: string;
+            /** @description 1: the result held something. */
+            units: 0 | 1;
+            /** @description Of the completion in the log; ascending. */
+            position: string;
+            /** @description Digest of the entry before; 64 zeros in the first. */
+            previous: string;
+            /** @description SHA-256 of the ten fields before it, a line each; null is an empty line. */
+            digest: string;
+        };
+        /** @description What the whole ledger was at one moment, signed. One a UTC day is kept. */
+        LedgerAnchor: {
+            /** Format: uuid */
+            partner_id: string;
+            /** Format: date-time */
+            made_at: string;
+            entries: number;
+            units: number;
+            /** @description Digest of the last entry at that time. */
+            head_digest: string;
+            /**
+             * Format: base64
+             * @description Ed25519, of six lines: `doorplate anchor 1` and the five fields above.
+             */
+            signature: string;
+            /**
+             * Format: base64
+             * @description SubjectPublicKeyInfo.
+             */
+            public_key: string;
+        };
         TrackerList: {
             trackers: components["schemas"]["Tracker"][];
             /**
@@ -1662,6 +1763,9 @@ export type Usage = components['schemas']['Usage'];
 export type UsageOutcome = components['schemas']['UsageOutcome'];
 export type EnrichmentStatus = components['schemas']['EnrichmentStatus'];
 export type RevealUsage = components['schemas']['RevealUsage'];
+export type LedgerPage = components['schemas']['LedgerPage'];
+export type LedgerEntry = components['schemas']['LedgerEntry'];
+export type LedgerAnchor = components['schemas']['LedgerAnchor'];
 export type TrackerList = components['schemas']['TrackerList'];
 export type Tracker = components['schemas']['Tracker'];
 export type TrackerDeleted = components['schemas']['TrackerDeleted'];
@@ -1773,6 +1877,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Usage"];
+                };
+            };
+        };
+    };
+    readLedger: {
+        parameters: {
+            query?: {
+                /** @description UTC, `YYYY-MM`; the current one by default. */
+                month?: string;
+                /** @description `next_cursor` of a page of the same month. */
+                cursor?: string;
+                /** @description Entries on a page; 100 by default. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, which may be empty. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LedgerPage"];
                 };
             };
         };

@@ -285,6 +285,51 @@ class RevealUsage(TypedDict):
     accounting: str
 
 
+class LedgerPageTotals(TypedDict):
+    entries: int
+    units: int
+
+
+class LedgerPageHead(TypedDict):
+    number: int
+    digest: str
+
+
+class LedgerPage(TypedDict):
+    month: str
+    entries: list["LedgerEntry"]
+    totals: "LedgerPageTotals"
+    head: Union["LedgerPageHead", None]
+    anchor: Union["LedgerAnchor", None]
+    next_cursor: str
+    has_more: bool
+    request_id: str
+
+
+class LedgerEntry(TypedDict):
+    number: int
+    partner_id: str
+    reveal_id: str
+    tracker_id: str
+    key_id: Union[str, None]
+    user_id: Union[str, None]
+    completed_at: str
+    units: Union[Literal[0], Literal[1]]
+    position: str
+    previous: str
+    digest: str
+
+
+class LedgerAnchor(TypedDict):
+    partner_id: str
+    made_at: str
+    entries: int
+    units: int
+    head_digest: str
+    signature: str
+    public_key: str
+
+
 class TrackerList(TypedDict):
     trackers: list["Tracker"]
     request_id: str
