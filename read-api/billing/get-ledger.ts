@@ -44,7 +44,9 @@ async function readLedger(deps: LedgerDeps, request: PartnerRequest): Promise<Re
   if (from === null) return refusal(request, 'invalid_cursor');
 
   await deps.waitForBilling();
-  const [last, anchor] = await Promise.all([deps.lastEntry(partnerId), deps.lastAnchor(partnerId)]);
+  // In this order, so that the anchor's last entry is in the ledger.
+  const anchor = await deps.lastAnchor(partnerId);
+  const last = await deps.lastEntry(partnerId);
   await awaitReadModels(deps);
   const upTo = last?.number ?? -1;
   const { numbers, ...totals } = await readMonth(deps.db, { partnerId, month, from, upTo, limit: limit + 1 });

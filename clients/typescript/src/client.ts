@@ -1,6 +1,7 @@
 import { createCaller } from './call.ts';
 import { createFeed, type Feed } from './feed.ts';
-import type { Health, Lookup, Pending, Reveal, SessionPreview, Usage } from './generated.ts';
+import type { Health, LedgerEntry, Lookup, Pending, Reveal, SessionPreview, Usage } from './generated.ts';
+import { createLedger, type LedgerOptions, type LedgerProof, type VerifyLedgerOptions } from './ledger.ts';
 import { type LookupMany, type LookupManyOptions, lookUpMany } from './lookup-many.ts';
 import { type CallOptions, type ClientOptions, checked } from './options.ts';
 import { type LookupOptions, lookUp, type Revealed, type RevealOptions, reveal } from './poll.ts';
@@ -62,6 +63,13 @@ export interface Client {
   readReveal(revealId: string, options?: CallOptions): Promise<Reveal>;
   /** Of this key. */
   usage(range?: DateRange, options?: CallOptions): Promise<Usage>;
+  /** The entries of a month that a bill is made of, in their order. */
+  ledger(options?: LedgerOptions): Feed<LedgerEntry>;
+  /**
+   * Reads the whole ledger and verifies it: numbers, digests, totals, and that it still fits every anchor. It does not throw
+   * for a difference: the result names the first.
+   */
+  verifyLedger(options?: VerifyLedgerOptions): Promise<LedgerProof>;
   /** Whether the service runs. */
   health(options?: CallOptions): Promise<Health>;
   readonly trackers: Trackers;
@@ -118,6 +126,7 @@ export const createClient = (options: ClientOptions): Client => {
       ),
     readReveal: (revealId, own) => body('getReveal', { path: { reveal_id: revealId } }, own),
     usage: (range = {}, own = {}) => body('readUsage', { query: rangeOf(range) }, own),
+    ...createLedger(caller),
     health: (own) => body('readHealth', {}, own),
     trackers: createTrackers(caller),
     domains: createDomains(caller),

@@ -3,6 +3,13 @@ export { type Client, createClient, type SessionsOptions } from './client.ts';
 export { DoorplateError, type Failure, type FailureKind } from './errors.ts';
 export type { Feed, Page } from './feed.ts';
 export type * from './generated.ts';
+export type {
+  LedgerDifference,
+  LedgerFault,
+  LedgerOptions,
+  LedgerProof,
+  VerifyLedgerOptions,
+} from './ledger.ts';
 export type { LookedUp } from './lookup-attempt.ts';
 export type { LookupMany, LookupManyOptions, LookupProgress } from './lookup-many.ts';
 export type { OperationId } from './operations.ts';

@@ -6,7 +6,7 @@ import { answer, fakeService } from './fakes.ts';
 const [tracker, domain, session, reveal, webhook, delivery] = ['t 1', 'd1', 's1', 'r1', 'w1', 'l1'] as const;
 const KEY = 'a-key';
 const range = { from: '2026-03-14', to: '2026-03-15' };
-const page = { sessions: [], deliveries: [], next_cursor: '', has_more: false };
+const page = { entries: [], sessions: [], deliveries: [], next_cursor: '', has_more: false };
 const { create, update } = { create: { name: 'x', origins: [] }, update: { enabled: false } };
 const hook = { name: 'x', url: 'https://example.com/', events: ['session.created' as const] };
 
@@ -19,6 +19,7 @@ const calls: Record<keyof typeof endpoints, [(client: Client) => Promise<unknown
   requestLookup: [(c) => c.requestLookup('2001:db8::1'), 'POST /v1/lookup', { ip: '2001:db8::1' }],
   readLookup: [(c) => c.readLookup('2001:db8::1'), 'GET /v1/lookup?ip=2001%3Adb8%3A%3A1'],
   readUsage: [(c) => c.usage(range), 'GET /v1/usage?from=2026-03-14&to=2026-03-15'],
+  readLedger: [(c) => toTheEnd(c.ledger({ month: '2026-03' })), 'GET /v1/ledger?month=2026-03&limit=100'],
   listTrackers: [(c) => c.trackers.list(), 'GET /v1/trackers'],
   createTracker: [(c) => c.trackers.create(create), 'POST /v1/trackers', create],
   disableTracker: [(c) => c.trackers.disable(tracker), 'DELETE /v1/trackers/t%201'],

@@ -2,6 +2,7 @@
 
 from .client import Client, Feed, Page, Revealed, new_idempotency_key
 from .errors import DoorplateError, WebhookVerificationError
+from .ledger import LedgerDifference, LedgerHead, LedgerMonth, LedgerProof
 from .lookup_many import LookedUp, LookupMany, LookupProgress, Waiting
 from .webhooks import verify_webhook
 
@@ -9,6 +10,10 @@ __all__ = [
     "Client",
     "DoorplateError",
     "Feed",
+    "LedgerDifference",
+    "LedgerHead",
+    "LedgerMonth",
+    "LedgerProof",
     "LookedUp",
     "LookupMany",
     "LookupProgress",

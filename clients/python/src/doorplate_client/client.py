@@ -9,6 +9,7 @@ from typing import Any, Callable, Generic, Iterable, Iterator, Mapping, Sequence
 
 from ._transport import Answer, Transport
 from .errors import DoorplateError
+from .ledger import LedgerProof, verify_ledger
 from .lookup_many import LookupMany
 from .types import (
     CompletedReveal,
@@ -16,6 +17,9 @@ from .types import (
     CustomDomainDeleted,
     CustomDomainList,
     Health,
+    LedgerAnchor,
+    LedgerEntry,
+    LedgerPage,
     Lookup,
     Pending,
     Reveal,
@@ -213,9 +217,40 @@ class Client:
         """Return the usage of this key from ``start`` to before ``end`` (UTC days); today by default."""
         return cast(Usage, self._body("GET", "/v1/usage", query=_range(start, end)))
 
+    def ledger(
+        self, *, month: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> Feed[LedgerEntry]:
+        """Return the entries of a month that a bill is made of. month: UTC, ``2026-03``; the current one by default."""
+        known = month
+
+        def read(at: str | None) -> tuple[Page[LedgerEntry], bool]:
+            # Fixed by the first page: its cursor is of no use in another month.
+            nonlocal known
+            page = self._ledger_page(known, at, limit)
+            known = page["month"]
+            return Page(page["entries"], page["next_cursor"]), page["has_more"]
+
+        return Feed(read, cursor, None)
+
+    def verify_ledger(
+        self, *, anchors: Iterable[LedgerAnchor] = (), on_entry: Callable[[LedgerEntry], None] | None = None
+    ) -> LedgerProof:
+        """Read the whole ledger and verify it: numbers, digests, totals, and that it still fits every anchor.
+
+        A difference raises nothing: the result names the first. anchors: of earlier calls, which the caller kept.
+        on_entry: called with each verified entry, in order.
+        """
+        return verify_ledger(self._ledger_page, anchors, on_entry)
+
     def health(self) -> Health:
         """Return whether the service runs."""
         return cast(Health, self._body("GET", "/healthz"))
+
+    def _ledger_page(
+        self, month: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> LedgerPage:
+        query = {"month": month, "cursor": cursor, "limit": limit}
+        return cast(LedgerPage, self._body("GET", "/v1/ledger", query=query))
 
     def _reveal(self, session_id: str, key: str, end: float | None) -> Answer:
         return self._transport.call(
