@@ -4,9 +4,13 @@ import { parseArgs } from 'node:util';
 import { type Command, SHARED_OPTIONS, WrongUsage } from './cli/command.ts';
 import { withoutControls } from './cli/csv.ts';
 import { enrichCommand } from './cli/enrich-command.ts';
+import { mcpCommand } from './cli/mcp-command.ts';
 
 /** By name, in the order of the help. */
-const COMMANDS = new Map<string, Command>([['enrich', enrichCommand]]);
+const COMMANDS = new Map<string, Command>([
+  ['enrich', enrichCommand],
+  ['mcp', mcpCommand],
+]);
 
 const KEY_HELP = '\nThe key is read from DOORPLATE_API_KEY, so that it stands in no list of processes.\n';
 
