@@ -8,6 +8,8 @@ const RECEIPT = '^domain/reveals/reveal\\.ts$';
 /** What answers look like, by context. */
 const SCHEMAS = '^read-api/[^/]+/[^/]*schemas\\.ts$';
 const PACKAGES = '^node_modules/';
+/** The only files of the client with packages. */
+const MCP_SERVER = '^clients/typescript/src/cli/mcp-(server|schemas)\\.ts$';
 const PORT = '^event-store/port\\.ts$';
 const TAIL = '^event-store/tail\\.ts$';
 
@@ -128,9 +130,24 @@ module.exports = {
     ),
     never(
       'the-client-stands-alone',
-      { path: '^clients/([^/]+)/src/' },
+      { path: '^clients/([^/]+)/src/', pathNot: MCP_SERVER },
       { pathNot: '^clients/$1/src/', dependencyTypesNot: ['core'] },
       'It is published by itself, and brings no packages with it.',
+    ),
+    never(
+      'the-mcp-server-has-its-packages',
+      { path: MCP_SERVER },
+      {
+        pathNot: ['^clients/typescript/src/', '^node_modules/(@modelcontextprotocol/server|zod)/'],
+        dependencyTypesNot: ['core'],
+      },
+      'Its packages are the optional ones of the client.',
+    ),
+    never(
+      'the-mcp-server-is-loaded-on-demand',
+      { path: '^clients/', pathNot: MCP_SERVER },
+      { path: MCP_SERVER, dynamic: false },
+      'Without the optional packages everything else of the client works.',
     ),
     never(
       'nobody-imports-the-client',

@@ -1,6 +1,15 @@
 import { createCaller } from './call.ts';
 import { createFeed, type Feed } from './feed.ts';
-import type { Health, LedgerEntry, Lookup, Pending, Reveal, SessionPreview, Usage } from './generated.ts';
+import type {
+  Health,
+  LedgerEntry,
+  Lookup,
+  Pending,
+  Reveal,
+  SessionFeed,
+  SessionPreview,
+  Usage,
+} from './generated.ts';
 import { createLedger, type LedgerOptions, type LedgerProof, type VerifyLedgerOptions } from './ledger.ts';
 import { type LookupMany, type LookupManyOptions, lookUpMany } from './lookup-many.ts';
 import { type CallOptions, type ClientOptions, checked } from './options.ts';
@@ -50,6 +59,8 @@ export interface Client {
   readLookup(ip: string, options?: CallOptions): Promise<Lookup | Pending>;
   /** Sessions, oldest first: up to the newest, or continuously. */
   sessions(options?: SessionsOptions): Feed<SessionPreview>;
+  /** Returns one page of sessions, which may be empty. */
+  readSessions(options?: Omit<SessionsOptions, 'followEverySeconds'>): Promise<SessionFeed>;
   /** Returns one session without revealing it. */
   session(sessionId: string, options?: CallOptions): Promise<SessionPreview>;
   /**
@@ -82,30 +93,28 @@ export const createClient = (options: ClientOptions): Client => {
   const caller = createCaller(checked(options));
   const { body, wait } = caller;
 
-  const sessions = ({
-    trackerId,
-    cursor: start,
-    limit,
-    followEverySeconds,
-    ...call
-  }: SessionsOptions = {}) => {
+  const readSessions: Client['readSessions'] = ({ trackerId, cursor, limit, ...call } = {}) => {
+    const query = {
+      ...(trackerId !== undefined && { tracker_id: trackerId }),
+      ...(cursor !== undefined && { cursor }),
+      ...(limit !== undefined && { limit }),
+    };
+    return body('listSessions', { query }, call);
+  };
+
+  const sessions = ({ followEverySeconds, ...page }: SessionsOptions = {}) => {
     if (followEverySeconds !== undefined && !(followEverySeconds >= 1)) {
       throw new TypeError('followEverySeconds must be 1 or more');
     }
     return createFeed({
-      start,
+      start: page.cursor,
       pause:
         followEverySeconds === undefined
           ? null
-          : () => wait('listSessions', followEverySeconds * 1_000, { deadlineAt: null, signal: call.signal }),
+          : () => wait('listSessions', followEverySeconds * 1_000, { deadlineAt: null, signal: page.signal }),
       read: async (cursor) => {
-        const query = {
-          ...(trackerId !== undefined && { tracker_id: trackerId }),
-          ...(cursor !== undefined && { cursor }),
-          ...(limit !== undefined && { limit }),
-        };
-        const page = await body('listSessions', { query }, call);
-        return { items: page.sessions, cursor: page.next_cursor, hasMore: page.has_more };
+        const { sessions, next_cursor, has_more } = await readSessions({ ...page, cursor });
+        return { items: sessions, cursor: next_cursor, hasMore: has_more };
       },
     });
   };
@@ -116,6 +125,7 @@ export const createClient = (options: ClientOptions): Client => {
     requestLookup: (ip, own) => body('requestLookup', { body: { ip } }, own),
     readLookup: (ip, own) => body('readLookup', { query: { ip } }, own),
     sessions,
+    readSessions,
     session: (sessionId, own) => body('previewSession', { path: { session_id: sessionId } }, own),
     reveal: (sessionId, own = {}) => reveal(caller, sessionId, own),
     requestReveal: (sessionId, idempotencyKey, own) =>
