@@ -1,5 +1,5 @@
 /** Deliveries, and their numbers, as the read model has them at a moment. */
-import { type DatabasePool, type FragmentSqlToken, sql } from 'slonik';
+import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { isoTime, utcDay } from '../../domain/kernel/time.ts';
 import {
@@ -12,18 +12,13 @@ import { type Reads, readUpToDate } from '../../queries/reads.ts';
 import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
 import { type DeliveryTotals, NO_DELIVERIES } from './endpoint-schemas.ts';
 
-const MAX_UNSWEPT_DELIVERIES = 5_000;
-
 /**
- * The deliveries that have expired and that the sweep of each minute has not marked yet, as a table `webhook_delivery`: the first
- * ones of all partners, in the order of the sweep. Millions of one partner may expire at one moment; while the sweep takes its
- * minutes for them, the pages of others must not read them all.
+ * The condition of deliveries that have expired and that the sweep of each minute has not marked yet. Millions of one partner may
+ * expire at one moment and take it minutes, so an index has those of each endpoint.
  * @param at ISO 8601
  */
-export const notSwept = (at: string) => sql.fragment`
-  (select * from read.webhook_delivery
-   where state <> 'expired' and payload_expires_at <= ${at}::timestamptz
-   order by payload_expires_at, delivery_id limit ${MAX_UNSWEPT_DELIVERIES}) webhook_delivery`;
+const isUnswept = (at: string) =>
+  sql.fragment`state <> 'expired' and payload_expires_at <= ${at}::timestamptz`;
 
 const deliveryRow = z.object({
   delivery_id: z.string(),
@@ -76,12 +71,11 @@ const LAST = 2n ** 63n - 1n;
  */
 export function pageQuery({ webhookId, deleted, status, before, limit, now }: PageQuery) {
   const at = isoTime(now);
-  const select = (table: FragmentSqlToken) => sql.fragment`
-    select ${columns(at, deleted)} from ${table}
+  const from = sql.fragment`
+    select ${columns(at, deleted)} from read.webhook_delivery
     where webhook_id = ${webhookId} and position < ${String(before ?? LAST)}::bigint
       and created_at > ${isoTime(now - WEBHOOK_HISTORY_MS)}::timestamptz`;
   const end = sql.fragment`order by webhook_delivery.position desc limit ${limit}`;
-  const from = select(sql.fragment`read.webhook_delivery`);
   const ofState = (state: string) => sql.fragment`(${from} and state = ${state} ${end})`;
   const notExpired = (state: string) =>
     sql.fragment`(${from} and state = ${state} and payload_expires_at > ${at}::timestamptz ${end})`;
@@ -89,7 +83,7 @@ export function pageQuery({ webhookId, deleted, status, before, limit, now }: Pa
     status === null
       ? STORED.map(ofState)
       : status === 'expired'
-        ? [ofState('expired'), sql.fragment`(${select(notSwept(at))} ${end})`]
+        ? [ofState('expired'), sql.fragment`(${from} and ${isUnswept(at)} ${end})`]
         : storedAs(status, deleted).map(notExpired);
   if (parts.length === 0) return null;
   return sql.fragment`
@@ -138,18 +132,20 @@ export async function countDeliveries(
   const ids = sql.fragment`any (${sql.array(webhookIds, 'uuid')})`;
   const oldest = utcDay(now - WEBHOOK_HISTORY_MS);
   const rows = await db.any(sql.type(totalRow)`
-    with not_swept as materialized (
-      select webhook_id, state from ${notSwept(isoTime(now))}
-      where webhook_id = ${ids} and created_at >= ${oldest}::date::timestamp at time zone 'UTC')
+    with unswept as materialized (
+      select webhook_id, state, count(*) as deliveries from read.webhook_delivery
+      where webhook_id = ${ids} and ${isUnswept(isoTime(now))}
+        and created_at >= ${oldest}::date::timestamp at time zone 'UTC'
+      group by webhook_id, state)
     select n.webhook_id,
            case when n.state = 'pending' and h.deleted_at is not null then 'cancelled' else n.state end as state,
            sum(n.deliveries)::bigint as deliveries
     from (select webhook_id, state, deliveries from read.webhook_total
           where webhook_id = ${ids} and day >= ${oldest}::date
           union all
-          select webhook_id, state, -count(*) from not_swept group by webhook_id, state
+          select webhook_id, state, -deliveries from unswept
           union all
-          select webhook_id, 'expired', count(*) from not_swept group by webhook_id) n
+          select webhook_id, 'expired', deliveries from unswept) n
     left join read.webhook_health h on h.webhook_id = n.webhook_id
     group by 1, 2`);
   const totals = new Map<string, DeliveryTotals>();

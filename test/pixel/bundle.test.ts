@@ -24,8 +24,11 @@ const ACCEPTED_BEFORE = ['tracker_id', 'token', 'visit_id', 'custom'];
 
 it('the pixel sends nothing that the release before refuses, so that a rolling upgrade loses no visit', () => {
   const sent: string[] = [];
+  const currentScript = {
+    src: 'https://doorplate.example/tracking/a.js?tracker_id=2b6d6a5e-7d0f-4f0e-8a5a-3b1e0f1c2d3e',
+    dataset: { custom: '{"plan":"pro"}' },
+  };
   const page = {
-    URL,
     TextEncoder,
     crypto,
     performance: { getEntriesByType: () => [] },
@@ -35,14 +38,8 @@ it('the pixel sends nothing that the release before refuses, so that a rolling u
     opener: null,
     addEventListener: () => undefined,
     setTimeout,
-    document: {
-      addEventListener: () => undefined,
-      visibilityState: 'visible',
-      currentScript: {
-        src: 'https://doorplate.example/tracking/a.js?tracker_id=2b6d6a5e-7d0f-4f0e-8a5a-3b1e0f1c2d3e',
-        dataset: { custom: '{"plan":"pro"}' },
-      },
-    },
+    Document: { prototype: { currentScript } },
+    document: { visibilityState: 'visible', currentScript },
     fetch: async (_collector: string, { body }: { body: string }) => {
       sent.push(body);
       return { status: 204 };

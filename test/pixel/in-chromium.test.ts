@@ -1,5 +1,6 @@
 import { describeInBrowser } from '../support/browser.ts';
 import { describeManners } from './suite/manners.ts';
+import { describePages } from './suite/pages.ts';
 import { setStage } from './suite/stage.ts';
 import { describeToken } from './suite/token.ts';
 import { describeViews } from './suite/views.ts';
@@ -10,4 +11,5 @@ describeInBrowser('the pixel in Chromium', () => {
   describeViews(play);
   describeToken(play);
   describeManners(play);
+  describePages(play);
 });

@@ -1,10 +1,12 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sweepToEnd } from '../../bin/retention.ts';
 import { toNewEvents } from '../../commands/handle.ts';
 import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type Key, type ManualClock, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
+import { loggedIn, makeUser } from '../support/dashboard.ts';
 import {
   aDelivery,
   attempted,
@@ -75,9 +77,13 @@ const newEndpoint = async (by: Key = key): Promise<TestEndpoint> => {
   return { webhook_id: made.json().id, partner_id: by.partner_id };
 };
 const pause = (of: TestEndpoint, by: Key = key) => call(by, 'PATCH', `/${of.webhook_id}`, { enabled: false });
+const FIT_IN_AN_APPEND = 1_000;
 const append = async (...events: DeliveryEvent[]): Promise<void> => {
   const context = { correlationId: 'c', causationId: 'c', at: clock.now() };
-  await api.runtime.store.append(`deliveries-x`, 'any', toNewEvents(deliveryEvents, events, context));
+  for (let from = 0; from < events.length; from += FIT_IN_AN_APPEND) {
+    const some = events.slice(from, from + FIT_IN_AN_APPEND);
+    await api.runtime.store.append('deliveries-x', 'any', toNewEvents(deliveryEvents, some, context));
+  }
   await api.caughtUp();
 };
 const historyOf = (of: TestEndpoint, query = '', by: Key = key) =>
@@ -105,6 +111,33 @@ const inState = (of: TestEndpoint, id: string, state: string) =>
       ).json(),
     (is) => is.state === state,
   );
+/** Appends deliveries that were delivered at once. */
+const deliver = async (of: TestEndpoint, count: number): Promise<TestDelivery[]> => {
+  const now = clock.now();
+  const made = Array.from({ length: count }, () => aDelivery(of));
+  await append(...made.flatMap((d) => [queued(d, now), attempted(d, { at: now })]));
+  return made;
+};
+/** The state of a delivery by each way that shows it, and the endpoint's totals. */
+const shown = async (of: TestEndpoint, id: string) => {
+  const dashboard = await loggedIn(api, await makeUser(api, key.partner_id));
+  const states = ['pending', 'delivered', 'failed', 'cancelled', 'expired'];
+  const lists: string[] = [];
+  const pages: string[] = [];
+  for (const state of states) {
+    const list = await listed(of, `?status=${state}`);
+    for (const found of list) if (found.id === id) lists.push(state, found.state);
+    const page = await dashboard.get(`/webhooks/${of.webhook_id}/deliveries?status=${state}`);
+    if (page.body.includes(id)) pages.push(state);
+  }
+  return {
+    detail: (await detailOf(of, id)).json().state,
+    all: (await listed(of)).find((found) => found.id === id)?.state,
+    lists,
+    pages,
+    totals: (await call(key, 'GET', `/${of.webhook_id}`)).json().deliveries,
+  };
+};
 /** One in each state that rows have; nothing of it is due. */
 const oneOfEach = async (of: TestEndpoint) => {
   const now = clock.now();
@@ -185,15 +218,43 @@ describe('the history of an endpoint', () => {
     clock.set(NOON);
   });
 
+  it.each([
+    ['alone', 0, 0],
+    ['beside a backlog of another partner', 5_001, 0],
+    ['beside a backlog of its endpoint', 0, 5_001],
+  ])(
+    'shows a delivered delivery as expired from the moment that its payload is, %s',
+    async (_, theirs, ours) => {
+      const endpoint = await newEndpoint();
+      await deliver(await newEndpoint(await api.key()), theirs);
+      await deliver(endpoint, ours);
+      clock.advance(MINUTE);
+      const { delivery_id } = await sendTest(endpoint);
+      await inState(endpoint, delivery_id, 'delivered');
+      const is = (state: string, totals: object) => ({
+        detail: state,
+        all: state,
+        lists: [state, state],
+        pages: [state],
+        totals: { pending: 0, delivered: 0, failed: 0, cancelled: 0, expired: 0, ...totals },
+      });
+      const expires = clock.now() + 30 * DAY;
+      clock.set(expires - 1);
+      expect(await shown(endpoint, delivery_id)).toEqual(is('delivered', { delivered: 1, expired: ours }));
+      for (const at of [expires, expires + DAY]) {
+        clock.set(at);
+        expect(await shown(endpoint, delivery_id)).toEqual(is('expired', { expired: ours + 1 }));
+      }
+      await sweepToEnd(api.runtime);
+      await api.caughtUp();
+      expect(await shown(endpoint, delivery_id)).toEqual(is('expired', { expired: ours + 1 }));
+      clock.set(NOON);
+    },
+  );
+
   it('has pages of 50, newest first, which stay as they are while others come', async () => {
     const endpoint = await newEndpoint();
-    const now = clock.now();
-    const add = async (count: number): Promise<TestDelivery[]> => {
-      const ds = Array.from({ length: count }, () => aDelivery(endpoint));
-      await append(...ds.flatMap((d) => [queued(d, now), attempted(d, { at: now })]));
-      return ds;
-    };
-    const made = (await add(120)).map(({ delivery_id }) => delivery_id).reverse();
+    const made = (await deliver(endpoint, 120)).map(({ delivery_id }) => delivery_id).reverse();
     const pages: string[][] = [];
     let query = '?status=delivered';
     for (let cursor = 'x'; cursor !== ''; ) {
@@ -202,7 +263,7 @@ describe('the history of an endpoint', () => {
       cursor = answer.next_cursor;
       expect(answer.has_more).toBe(cursor !== '');
       query = `?status=delivered&cursor=${cursor}`;
-      await add(3);
+      await deliver(endpoint, 3);
     }
     expect(pages.map((page) => page.length)).toEqual([50, 50, 20]);
     expect(pages.flat()).toEqual(made);
@@ -211,9 +272,7 @@ describe('the history of an endpoint', () => {
 
   it('refuses queries that it does not know, and cursors of another list', async () => {
     const endpoint = await newEndpoint();
-    const now = clock.now();
-    const ds = Array.from({ length: 51 }, () => aDelivery(endpoint));
-    await append(...ds.flatMap((d) => [queued(d, now), attempted(d, { at: now })]));
+    const [d] = (await deliver(endpoint, 51)) as [TestDelivery];
     const { next_cursor } = (await historyOf(endpoint)).json();
     expect(next_cursor).not.toBe('');
     const other = await newEndpoint();
@@ -230,7 +289,6 @@ describe('the history of an endpoint', () => {
       const answer = await historyOf(of, query);
       expect([answer.statusCode, codeOf(answer)], query).toEqual([400, 'invalid_webhook_query']);
     }
-    const [d] = ds as [TestDelivery];
     expect(codeOf(await call(key, 'GET', `/${endpoint.webhook_id}/deliveries/${d.delivery_id}?a=1`))).toBe(
       'invalid_webhook_query',
     );
@@ -240,8 +298,7 @@ describe('the history of an endpoint', () => {
     const endpoint = await newEndpoint();
     const other = await newEndpoint();
     const stranger = await api.key();
-    const [d] = [aDelivery(endpoint)];
-    await append(queued(d, clock.now()), attempted(d, { at: clock.now() }));
+    const [d] = (await deliver(endpoint, 1)) as [TestDelivery];
     expect(codeOf(await historyOf(endpoint, '', stranger))).toBe('webhook_not_found');
     expect(codeOf(await detailOf(endpoint, d.delivery_id, stranger))).toBe('webhook_not_found');
     expect(codeOf(await retry(endpoint, d.delivery_id, stranger))).toBe('webhook_not_found');

@@ -1,9 +1,4 @@
-declare global {
-  interface Document {
-    /** true until a prerendered page is opened. */
-    readonly prerendering?: boolean;
-  }
-}
+import { readDocument } from './document.ts';
 
 /**
  * Calls back once for each page view: the loaded page, each navigation within it, and its return from the
@@ -13,7 +8,7 @@ declare global {
 export const onEachView = (viewed: () => void): void => {
   let unseen = false;
   const check = (): void => {
-    if (!unseen || document.prerendering || document.visibilityState === 'hidden') return;
+    if (!unseen || readDocument('prerendering') || readDocument('visibilityState') === 'hidden') return;
     unseen = false;
     try {
       viewed();
@@ -26,8 +21,9 @@ export const onEachView = (viewed: () => void): void => {
     check();
   };
 
-  document.addEventListener('prerenderingchange', check);
-  document.addEventListener('visibilitychange', check);
+  // Of `document` it may be an element of the page (`readDocument`).
+  addEventListener.call(document, 'prerenderingchange', check);
+  addEventListener.call(document, 'visibilitychange', check);
   addEventListener('pageshow', ({ persisted }) => {
     if (persisted) begin();
   });
@@ -43,7 +39,10 @@ const HASH_CHANGE_MS = 50;
  * entry is replaced, and not for a jump within the page (`#…`). It reads no URL to tell these apart.
  */
 const onNavigation = (navigated: () => void): void => {
-  if (window.navigation) watchNavigation(window.navigation, navigated);
+  const { navigation } = window;
+  // Where the browser has none, it may be an element of the page: `<nav id="navigation">`.
+  if (Object.prototype.toString.call(navigation) === '[object Navigation]')
+    watchNavigation(navigation, navigated);
   else watchHistory(navigated);
 };
 
@@ -60,6 +59,7 @@ const watchNavigation = (navigation: Navigation, navigated: () => void): void =>
 
 /** Browsers before 2026 show a `pushState` only by the call itself. */
 const watchHistory = (navigated: () => void): void => {
+  const { history } = window;
   const { pushState } = history;
   history.pushState = function (...entry) {
     const result = pushState.apply(this, entry);

@@ -41,13 +41,13 @@ export const startCollector = async (): Promise<Collector> => {
   };
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url ?? '/', 'http://localhost');
+    response
+      .setHeader('access-control-allow-origin', request.headers.origin ?? '')
+      .setHeader('vary', 'origin');
     if (pathname === '/tracking/a.js') {
       response.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end(script);
     } else if (pathname === '/tracking/collect') {
-      const status = await collect(request);
-      response
-        .writeHead(status, { 'access-control-allow-origin': request.headers.origin ?? '', vary: 'origin' })
-        .end();
+      response.writeHead(await collect(request)).end();
     } else {
       response.writeHead(404).end();
     }

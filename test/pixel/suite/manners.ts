@@ -109,6 +109,16 @@ export const describeManners = (play: RunScene): void => {
         expect(errors).toEqual([]);
       }));
 
+    it('works under a strict policy, by its nonce, with Trusted Types', () =>
+      play(async ({ page, site, tag, visits, collector, errors }) => {
+        const scripts = "script-src 'nonce-abc' 'strict-dynamic'; require-trusted-types-for 'script'";
+        const policy = `default-src 'none'; ${scripts}; connect-src ${collector.origin}`;
+        const tagged = tag().replace('<script', '<script nonce="abc"');
+        await page.goto(site.page('/', tagged, { 'content-security-policy': policy }));
+        await visits(1);
+        expect(errors).toEqual([]);
+      }));
+
     it('throws nothing under a policy that blocks its requests', () =>
       play(async ({ page, site, tag, answered, collector, errors, warnings }) => {
         await page.clock.install();

@@ -13,6 +13,8 @@ export interface Scene extends Complaints {
   readonly site: CustomerSite;
   readonly collector: Collector;
   readonly tracker: string;
+  /** Where the tag loads the script from. */
+  readonly src: string;
   /** The tag that the tracker's owner installs; '' leaves `data-custom` out. */
   tag(custom?: string): string;
   /** Opens a page that has only the tag. */
@@ -70,10 +72,9 @@ const makeScene = async (
   await context.addInitScript(COUNT_ANSWERS);
   const page = await context.newPage();
   const tracker = randomUUID();
+  const src = `${collector.origin}/tracking/a.js?tracker_id=${tracker}`;
   const tag = (custom = '{}') =>
-    `<script async src="${collector.origin}/tracking/a.js?tracker_id=${tracker}"${
-      custom === '' ? '' : ` data-custom='${custom}'`
-    }></script>`;
+    `<script async src="${src}"${custom === '' ? '' : ` data-custom='${custom}'`}></script>`;
   const visits = (count: number) =>
     eventually(`${count} visits`, collector.visits, ({ length }) => length >= count);
   return {
@@ -83,6 +84,7 @@ const makeScene = async (
     site,
     collector,
     tracker,
+    src,
     tag,
     visits,
     open: async (path = '/') => {

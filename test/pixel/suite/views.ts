@@ -142,6 +142,23 @@ export const describeViews = (play: RunScene): void => {
         expect(await visitsSoFar()).toHaveLength(1);
       }));
 
+    it('is a view for an entry that a router pushes for a hash, and none for the steps between such entries', () =>
+      play(async ({ page, context, open, visits, visitsSoFar }) => {
+        await context.addInitScript(before);
+        await page.clock.install();
+        await open();
+        await visits(1);
+        await inPage(page, "history.pushState({}, '', '#/one')");
+        await visits(2);
+        await inPage(page, "history.pushState({}, '', '#/two')");
+        await visits(3);
+        await inPage(page, 'history.back()');
+        await page.waitForFunction("location.hash === '#/one'");
+        await page.clock.fastForward(1_000);
+
+        expect(await visitsSoFar()).toHaveLength(3);
+      }));
+
     it("leaves the page's own calls unchanged", () =>
       play(async ({ page, context, open, visits }) => {
         await context.addInitScript(before);
