@@ -1,5 +1,5 @@
 import type { LookupFunction, Socket } from 'node:net';
-import { DEFAULT_CIPHERS, rootCertificates } from 'node:tls';
+import { createSecureContext, DEFAULT_CIPHERS, rootCertificates } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { buildConnector, Pool } from 'undici';
 import type { DeliveryError } from '../../../domain/webhooks/events.ts';
@@ -45,12 +45,15 @@ export function createConnections({
     allowH2: false,
     // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect.
     rejectUnauthorized: true,
-    ciphers: CIPHERS,
+    // One for all connections: each of its own would take megabytes outside the heap until it is collected.
+    secureContext: createSecureContext({
+      ciphers: CIPHERS,
+      ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
+    }),
     timeout: connectMs,
     lookup: lookUpPinned,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
-    ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
   });
   const pools = new LRUCache<string, Pool>({
     max: MAX_POOLS,

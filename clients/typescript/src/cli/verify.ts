@@ -48,8 +48,9 @@ export const verify = async (options: VerifyOptions): Promise<boolean> => {
   if (options.anchors !== undefined) await keep(options.anchors, kept, proof.anchor);
   for (const one of monthsOf(proof.months, month))
     say(`${one.month}: ${one.entries} entries, ${one.units} units`);
-  if (proof.publicKey !== null) say(`${kept.length} kept anchors fit; signed with ${proof.publicKey}`);
-  if (receipts !== null) say(`${entries.length} entries have their receipt`);
+  if (proof.publicKey !== null)
+    say(`anchors kept and fitting: ${kept.length}, signed with ${proof.publicKey}`);
+  if (receipts !== null) say(`receipts found for all entries: ${entries.length}`);
   say(`OK: ${proof.entries} entries and ${proof.units} units in all, head ${proof.head?.digest ?? 'none'}`);
   return true;
 };
