@@ -162,11 +162,7 @@ describe('the usage queries on reveal units', () => {
       { month: '2026-01', completed: 2, units: 2 },
       { month: '2025-11', completed: 1, units: 1 },
     ]);
-    expect(asked.map((day) => day.slice(0, 7))).toEqual([
-      ...['2026-01', '2026-02'],
-      ...['2025-12', '2026-01'],
-      ...['2025-11', '2025-12'],
-    ]);
+    expect([...new Set(asked.map((day) => day.slice(0, 7)))]).toEqual(['2026-01', '2025-12', '2025-11']);
     expect(await listMonths(db, randomUUID())).toEqual([]);
   });
 
