@@ -92,6 +92,10 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     shown: 'tracker_id partner_id name origins created_at',
     personal: 'customer_reference',
   },
+  'trackers.TrackerUpdated.v1': {
+    shown: 'tracker_id partner_id name origins updated_at',
+    personal: 'customer_reference',
+  },
   'trackers.TrackerDisabled.v1': { shown: 'tracker_id partner_id disabled_at' },
   'trackers.TrackerEnabled.v1': { shown: 'tracker_id partner_id enabled_at' },
   'trackers.TrackerDeleted.v1': { shown: 'tracker_id partner_id deleted_at' },

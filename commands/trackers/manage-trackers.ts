@@ -65,6 +65,8 @@ export function createTrackerCommands(store: EventStore, limit: number) {
   return {
     create: (partner_id: string, tracker: NewTracker, context: CommandContext) =>
       run({ type: 'Create', partner_id, tracker_id: uuid(), ...tracker, limit, at: context.at }, context),
+    update: (partner_id: string, tracker_id: string, changes: Partial<NewTracker>, context: CommandContext) =>
+      run({ type: 'Update', partner_id, tracker_id, changes, at: context.at }, context),
     changeStatus: (
       type: 'Disable' | 'Enable',
       partner_id: string,

@@ -28,6 +28,14 @@ export const trackerEvents = {
     customer_reference: z.string().nullable(),
     created_at: instant,
   }),
+  /** All that an owner may change, as it is afterwards. */
+  'trackers.TrackerUpdated.v1': z.object({
+    ...ids,
+    name: z.string(),
+    origins: z.array(z.string()),
+    customer_reference: z.string().nullable(),
+    updated_at: instant,
+  }),
   'trackers.TrackerDisabled.v1': z.object({ ...ids, disabled_at: instant }),
   'trackers.TrackerEnabled.v1': z.object({ ...ids, enabled_at: instant }),
   'trackers.TrackerDeleted.v1': z.object({ ...ids, deleted_at: instant }),

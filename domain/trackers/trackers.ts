@@ -101,6 +101,11 @@ export type TrackerCommand =
       /** Trackers per partner, without deleted ones. */
       readonly limit: number;
     })
+  | (TrackerRef & {
+      readonly type: 'Update';
+      /** Fields that stay as they are are left out. */
+      readonly changes: Partial<TrackerFields>;
+    })
   | (TrackerRef & { readonly type: 'Disable' | 'Enable' | 'Delete' });
 
 export type TrackerRefusal =
@@ -124,13 +129,8 @@ function create(command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
   const name = command.name.trim();
   if (state.byId.has(tracker_id) || deletedAt(state, tracker_id) !== undefined)
     return accept<TrackerEvent[]>([]);
-  if (
-    !isName(name, MAX_NAME_LENGTH) ||
-    (customer_reference !== null && !isText(customer_reference, MAX_NAME_LENGTH))
-  ) {
-    return refuse<TrackerRefusal>('invalid_tracker');
-  }
-  if (!areOrigins(origins)) return refuse<TrackerRefusal>('invalid_origin');
+  const refusal = refusalOf(command);
+  if (refusal !== null) return refuse<TrackerRefusal>(refusal);
   if (state.byId.size >= limit) return refuse<TrackerRefusal>('tracker_limit');
   return accept<TrackerEvent[]>([
     {
@@ -147,12 +147,45 @@ function create(command: Extract<TrackerCommand, { type: 'Create' }>, state: Tra
   ]);
 }
 
+type TrackerFields = Pick<Tracker, 'name' | 'origins' | 'customer_reference'>;
+
+/** Why a tracker cannot have these fields; null: it can. */
+function refusalOf({
+  name,
+  origins,
+  customer_reference = null,
+}: Partial<TrackerFields>): TrackerRefusal | null {
+  if (name !== undefined && !isName(name.trim(), MAX_NAME_LENGTH)) return 'invalid_tracker';
+  if (customer_reference !== null && !isText(customer_reference, MAX_NAME_LENGTH)) return 'invalid_tracker';
+  return origins === undefined || areOrigins(origins) ? null : 'invalid_origin';
+}
+
+function update(
+  { partner_id, tracker_id, changes, at }: Extract<TrackerCommand, { type: 'Update' }>,
+  tracker: Tracker,
+) {
+  const before = fieldsOf(tracker);
+  const after = { ...before, ...changes, name: (changes.name ?? before.name).trim() };
+  if (JSON.stringify(after) === JSON.stringify(before)) return accept<TrackerEvent[]>([]);
+  const data = { tracker_id, partner_id, ...after, origins: [...after.origins], updated_at: isoTime(at) };
+  return accept<TrackerEvent[]>([{ type: 'trackers.TrackerUpdated.v1', data }]);
+}
+
+const fieldsOf = ({ name, origins, customer_reference }: TrackerFields): TrackerFields => ({
+  name,
+  origins,
+  customer_reference,
+});
+
 export const trackersDecider: Decider<Trackers, TrackerCommand, TrackerEvent, TrackerRefusal> = {
   initial: { byId: PersistentMap(), deleted: PersistentOrderedMap() },
 
   decide(command, state) {
     const { partner_id, tracker_id, at } = command;
     if (command.type === 'Create') return create(command, state);
+    // Fields are judged before states (contract, Requests 3).
+    const refusal = command.type === 'Update' ? refusalOf(command.changes) : null;
+    if (refusal !== null) return refuse(refusal);
     if (deletedAt(state, tracker_id) !== undefined) {
       return command.type === 'Delete' ? accept([]) : refuse('tracker_deleted');
     }
@@ -160,6 +193,8 @@ export const trackersDecider: Decider<Trackers, TrackerCommand, TrackerEvent, Tr
     if (!tracker) return refuse('tracker_not_found');
     const ids = { tracker_id, partner_id };
     switch (command.type) {
+      case 'Update':
+        return update(command, tracker);
       case 'Disable':
         return tracker.disabled_at !== null
           ? accept([])
@@ -181,6 +216,8 @@ export const trackersDecider: Decider<Trackers, TrackerCommand, TrackerEvent, Tr
         const { partner_id: _, ...tracker } = data;
         return put(state, { ...tracker, disabled_at: null });
       }
+      case 'trackers.TrackerUpdated.v1':
+        return change(state, data.tracker_id, fieldsOf(data));
       case 'trackers.TrackerDisabled.v1':
         return change(state, data.tracker_id, { disabled_at: data.disabled_at });
       case 'trackers.TrackerEnabled.v1':

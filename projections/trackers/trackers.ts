@@ -28,6 +28,12 @@ async function applyOne({ type, data }: TrackerEvent, db: pg.ClientBase): Promis
         [data.tracker_id, data.partner_id, data.name, data.origins, data.customer_reference, data.created_at],
       );
       return;
+    case 'trackers.TrackerUpdated.v1':
+      await db.query(
+        'update tracker set name = $2, origins = $3, customer_reference = $4 where tracker_id = $1',
+        [data.tracker_id, data.name, data.origins, data.customer_reference],
+      );
+      return;
     case 'trackers.TrackerDisabled.v1':
       await set('disabled_at', data.disabled_at, data);
       return;

@@ -48,6 +48,14 @@ const trackerCreate = z
   .strictObject({ name, origins, customer_reference: customerReference.optional() })
   .meta({ id: 'TrackerCreate' });
 
+const trackerUpdate = z
+  .strictObject({
+    name: name.optional(),
+    origins: origins.optional(),
+    customer_reference: customerReference.optional(),
+  })
+  .meta({ id: 'TrackerUpdate', description: 'What is left out stays as it is.' });
+
 /** Disabled ones included, deleted ones left out. */
 const trackerList = z
   .object({ trackers: z.array(trackerBody), request_id: requestId })
@@ -127,6 +135,19 @@ export const createTrackerOperation = operation('createTracker', {
     '201': storableJson('The tracker, with the snippet to install.', trackerBody, { active }),
   },
   codes: ['invalid_tracker', 'invalid_origin', 'invalid_query', ...bodyCodes, ...keyedCodes, 'tracker_limit'],
+});
+
+/** PATCH /v1/trackers/{tracker_id} */
+export const updateTrackerOperation = operation('updateTracker', {
+  summary: 'Change a tracker',
+  addition: true,
+  description:
+    'Its name, origins or reference; the snippet stays. Visits are judged by the new origins within a second. What is shown ' +
+    'of sessions and reveals from now on has the new reference; queued webhooks keep the old one.',
+  requestParams: { path },
+  requestBody: jsonBody(trackerUpdate),
+  responses: { '200': storableJson('The tracker, changed.', trackerBody, { active }) },
+  codes: [...ofOne, 'invalid_origin'],
 });
 
 /** DELETE /v1/trackers/{tracker_id} */

@@ -91,6 +91,51 @@ describe('a tracker over HTTP', () => {
     }
   });
 
+  it('is changed, and collects by its new origins at once', async () => {
+    const by = await api.key();
+    const { id, request_id: _, ...before } = (await create(by)).json();
+    const patch = (payload: object, of: string = id) =>
+      api.inject(by, { method: 'PATCH', url: `/v1/trackers/${of}`, payload });
+    const visit = async (origin: string) => {
+      const body = { tracker_id: id, token: randomUUID(), visit_id: randomUUID() };
+      const headers = { origin, host: 'doorplate.test', 'content-type': 'text/plain' };
+      const url = '/tracking/collect';
+      return (await api.inject(null, { method: 'POST', url, payload: JSON.stringify(body), headers }))
+        .statusCode;
+    };
+    expect(await visit('https://www.example.com')).toBe(204);
+    const origins = ['https://shop.example.com'];
+    const changed = await patch({ origins, customer_reference: 'c-1' });
+    expect(changed.json()).toEqual({
+      ...{ ...before, id, origins, customer_reference: 'c-1' },
+      request_id: changed.headers['x-request-id'],
+    });
+    expect([await visit('https://shop.example.com'), await visit('https://www.example.com')]).toEqual([
+      204, 403,
+    ]);
+    expect(await list(by)).toMatchObject([{ id, origins, customer_reference: 'c-1', name: before.name }]);
+    expect((await patch({})).json()).toMatchObject({ origins, customer_reference: 'c-1' });
+    expect((await patch({ customer_reference: null })).json().customer_reference).toBeNull();
+    const { sessions } = (await api.inject(by, { method: 'GET', url: '/v1/sessions' })).json();
+    expect(sessions.map((one: { customer_reference: unknown }) => one.customer_reference)).toEqual([
+      null,
+      null,
+    ]);
+
+    const refused: [object, string][] = [
+      [{ x: 1 }, 'invalid_body'],
+      [{ name: null }, 'invalid_tracker'],
+      [{ customer_reference: 7 }, 'invalid_tracker'],
+      [{ origins: null }, 'invalid_origin'],
+    ];
+    for (const [payload, code] of refused) expect(codeOf(await patch(payload))).toBe(code);
+    expect(codeOf(await patch({}, 'no-uuid'))).toBe('invalid_tracker');
+    expect(codeOf(await patch({}, (await create(await api.key())).json().id))).toBe('tracker_not_found');
+    await call(by, 'POST', `${id}/delete`);
+    const gone = await patch({ name: 'x' });
+    expect([gone.statusCode, codeOf(gone)]).toEqual([410, 'tracker_deleted']);
+  });
+
   test.each<[string, unknown, string]>([
     ['no name', { origins: VALID.origins }, 'invalid_tracker'],
     ['a name that is no string', { ...VALID, name: 7 }, 'invalid_tracker'],

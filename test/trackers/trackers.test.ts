@@ -85,6 +85,36 @@ describe('a tracker', () => {
     }
     expect(trackersDecider.decide(create(1, { origins: many(50) }), trackersDecider.initial).ok).toBe(true);
   });
+  it('changes in what is given alone, each judged as at its creation', () => {
+    const updated = (over: object): TrackerEvent => ({
+      type: 'trackers.TrackerUpdated.v1',
+      data: {
+        ...{ tracker_id: id(1), partner_id: ANNA, name: 'site 1', origins: ['https://example.com'] },
+        ...{ customer_reference: null, updated_at: at, ...over },
+      },
+    });
+    const update = (changes: object) =>
+      ({ type: 'Update', partner_id: ANNA, tracker_id: id(1), changes, at: AT }) as const;
+    const when = (changes: object) => given(trackersDecider, [created(1), disabled(1)]).when(update(changes));
+    when({ name: ' new ' }).thenEvents([updated({ name: 'new' })]);
+    when({ origins: ['https://a.example'], customer_reference: 'c' }).thenEvents([
+      updated({ origins: ['https://a.example'], customer_reference: 'c' }),
+    ]);
+    when({}).thenEvents([]);
+    when({ name: 'site 1', origins: ['https://example.com'] }).thenEvents([]);
+    when({ name: '  ' }).thenRefused('invalid_tracker');
+    when({ customer_reference: '' }).thenRefused('invalid_tracker');
+    when({ origins: [] }).thenRefused('invalid_origin');
+    when({ origins: ['https://a.example/'] }).thenRefused('invalid_origin');
+    given(trackersDecider, [created(1), updated({ customer_reference: 'c' })])
+      .when(update({ customer_reference: null }))
+      .thenEvents([updated({})]);
+    const gone = given(trackersDecider, [created(1), deleted(1)]);
+    gone.when(update({ name: 'new' })).thenRefused('tracker_deleted');
+    gone.when(update({ name: '' })).thenRefused('invalid_tracker');
+    given(trackersDecider, []).when(update({})).thenRefused('tracker_not_found');
+  });
+
   it('is disabled and enabled idempotently', () => {
     given(trackersDecider, [created(1)])
       .when(changeStatus('Disable', 1))

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { TrackerCommands } from '../../commands/trackers/manage-trackers.ts';
+import type { NewTracker, TrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { TrackerRefusal } from '../../domain/trackers/trackers.ts';
 import type { Position } from '../../event-store/port.ts';
@@ -18,6 +18,7 @@ import {
   disableTrackerOperation,
   enableTrackerOperation,
   trackerAnswer,
+  updateTrackerOperation,
 } from '../../read-api/trackers/schemas.ts';
 
 export interface TrackerRouteDeps {
@@ -41,6 +42,7 @@ export function trackerRoutes(deps: TrackerRouteDeps): PartnerRoute[] {
   const route = partnerRoutes(deps, { bodyLimit: MANAGEMENT_BODY_LIMIT, budget: 'changes' });
   return [
     route('POST', '/v1/trackers', 'json', createTrackerOperation, create),
+    route('PATCH', '/v1/trackers/:tracker_id', 'json', updateTrackerOperation, update),
     route('DELETE', '/v1/trackers/:tracker_id', 'none', disableTrackerOperation, (deps, request) =>
       changeStatus(deps, request, 'Disable'),
     ),
@@ -51,24 +53,52 @@ export function trackerRoutes(deps: TrackerRouteDeps): PartnerRoute[] {
   ];
 }
 
+/** The given fields of a tracker, or the refusal of the first that is no text or list of texts. */
+function fieldsOf(
+  body: unknown,
+): Partial<NewTracker> | 'invalid_body' | 'invalid_tracker' | 'invalid_origin' {
+  const given = shape.safeParse(body);
+  if (!given.success) return 'invalid_body';
+  const { name, origins, customer_reference } = given.data;
+  if (name !== undefined && typeof name !== 'string') return 'invalid_tracker';
+  if (
+    customer_reference !== undefined &&
+    customer_reference !== null &&
+    typeof customer_reference !== 'string'
+  ) {
+    return 'invalid_tracker';
+  }
+  if (origins !== undefined && !isStrings(origins)) return 'invalid_origin';
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(origins === undefined ? {} : { origins }),
+    ...(customer_reference === undefined ? {} : { customer_reference }),
+  };
+}
+
 async function create(deps: TrackerRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');
-  const body = shape.safeParse(request.body);
-  if (!body.success) return refusal(request, 'invalid_body');
-  const { name, origins, customer_reference = null } = body.data;
-  if (typeof name !== 'string') return refusal(request, 'invalid_tracker');
-  if (customer_reference !== null && typeof customer_reference !== 'string') {
-    return refusal(request, 'invalid_tracker');
-  }
-  if (!isStrings(origins)) return refusal(request, 'invalid_origin');
-  const tracker = { name, origins, customer_reference };
+  const fields = fieldsOf(request.body);
+  if (typeof fields === 'string') return refusal(request, fields);
+  const { name, origins, customer_reference = null } = fields;
+  if (name === undefined) return refusal(request, 'invalid_tracker');
+  if (origins === undefined) return refusal(request, 'invalid_origin');
   const { partner_id } = request.caller;
-  return answer(
-    deps,
-    request,
-    await deps.commands.create(partner_id, tracker, commandContext(request)),
-    ({ tracker }) => trackerAnswer(request, 201, tracker, deps.publicUrl),
-  );
+  const tracker = { name, origins, customer_reference };
+  const result = await deps.commands.create(partner_id, tracker, commandContext(request));
+  return answer(deps, request, result, ({ tracker }) => trackerAnswer(request, 201, tracker, deps.publicUrl));
+}
+
+async function update(deps: TrackerRouteDeps, request: PartnerRequest): Promise<Reply> {
+  if (request.query !== '') return refusal(request, 'invalid_query');
+  const fields = fieldsOf(request.body);
+  if (fields === 'invalid_body') return refusal(request, fields);
+  const trackerId = uuidParam(request, 'tracker_id');
+  if (trackerId === null) return refusal(request, 'invalid_tracker');
+  if (typeof fields === 'string') return refusal(request, fields);
+  const { partner_id } = request.caller;
+  const result = await deps.commands.update(partner_id, trackerId, fields, commandContext(request));
+  return answer(deps, request, result, ({ tracker }) => trackerAnswer(request, 200, tracker, deps.publicUrl));
 }
 
 async function changeStatus(

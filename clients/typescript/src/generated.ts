@@ -8,6 +8,7 @@ export const endpoints = {
   readLedger: ['GET', '/v1/ledger'],
   listTrackers: ['GET', '/v1/trackers'],
   createTracker: ['POST', '/v1/trackers'],
+  updateTracker: ['PATCH', '/v1/trackers/{tracker_id}'],
   disableTracker: ['DELETE', '/v1/trackers/{tracker_id}'],
   enableTracker: ['POST', '/v1/trackers/{tracker_id}/enable'],
   deleteTracker: ['POST', '/v1/trackers/{tracker_id}/delete'],
@@ -266,7 +267,11 @@ export interface paths {
         delete: operations["disableTracker"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change a tracker
+         * @description Its name, origins or reference; the snippet stays. Visits are judged by the new origins within a second. What is shown of sessions and reveals from now on has the new reference; queued webhooks keep the old one.
+         */
+        patch: operations["updateTracker"];
         trace?: never;
     };
     "/v1/trackers/{tracker_id}/enable": {
@@ -654,6 +659,27 @@ export interface components {
              *     ]
              */
             origins: string[];
+            /**
+             * @description A reference of your own, 1 to 200 characters.
+             * @example customer-42
+             */
+            customer_reference?: string | null;
+        };
+        /** @description What is left out stays as it is. */
+        TrackerUpdate: {
+            /**
+             * @description 1 to 200 characters after trimming.
+             * @example Main website
+             */
+            name?: string;
+            /**
+             * @description Where the pixel may run: 1 to 50 serialised origins (`https://host[:port]`; `http://` for localhost and loopback addresses alone) or `https://*.host` for every subdomain.
+             * @example [
+             *       "https://www.example.com",
+             *       "https://*.example.com"
+             *     ]
+             */
+            origins?: string[];
             /**
              * @description A reference of your own, 1 to 200 characters.
              * @example customer-42
@@ -1740,6 +1766,7 @@ export interface components {
 }
 export type LookupRequest = components['schemas']['LookupRequest'];
 export type TrackerCreate = components['schemas']['TrackerCreate'];
+export type TrackerUpdate = components['schemas']['TrackerUpdate'];
 export type CustomDomainCreate = components['schemas']['CustomDomainCreate'];
 export type WebhookCreate = components['schemas']['WebhookCreate'];
 export type WebhookUpdate = components['schemas']['WebhookUpdate'];
@@ -1965,6 +1992,33 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The tracker, disabled. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tracker"];
+                };
+            };
+        };
+    };
+    updateTracker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The tracker. */
+                tracker_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrackerUpdate"];
+            };
+        };
+        responses: {
+            /** @description The tracker, changed. */
             200: {
                 headers: {
                     [name: string]: unknown;

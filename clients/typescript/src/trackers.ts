@@ -8,6 +8,7 @@ import type {
   TrackerCreate,
   TrackerDeleted,
   TrackerList,
+  TrackerUpdate,
   TrackerUsage,
 } from './generated.ts';
 import type { CallOptions } from './options.ts';
@@ -29,6 +30,8 @@ export interface Trackers {
   list(options?: CallOptions): Promise<TrackerList>;
   /** Not repeated after an unknown outcome: list the trackers first. */
   create(tracker: TrackerCreate, options?: CallOptions): Promise<Tracker>;
+  /** Changes what is given; visits are judged by new origins within a second. */
+  update(trackerId: string, changes: TrackerUpdate, options?: CallOptions): Promise<Tracker>;
   /** Stops new sessions and reveals. */
   disable(trackerId: string, options?: CallOptions): Promise<Tracker>;
   enable(trackerId: string, options?: CallOptions): Promise<Tracker>;
@@ -42,6 +45,8 @@ export const createTrackers = ({ body }: Caller): Trackers => {
   return {
     list: (options) => body('listTrackers', {}, options),
     create: (tracker, options) => body('createTracker', { body: tracker }, options),
+    update: (trackerId, changes, options) =>
+      body('updateTracker', { ...of(trackerId), body: changes }, options),
     disable: (trackerId, options) => body('disableTracker', of(trackerId), options),
     enable: (trackerId, options) => body('enableTracker', of(trackerId), options),
     delete: (trackerId, options) => body('deleteTracker', of(trackerId), options),

@@ -22,6 +22,11 @@ const calls: Record<keyof typeof endpoints, [(client: Client) => Promise<unknown
   readLedger: [(c) => toTheEnd(c.ledger({ month: '2026-03' })), 'GET /v1/ledger?month=2026-03&limit=100'],
   listTrackers: [(c) => c.trackers.list(), 'GET /v1/trackers'],
   createTracker: [(c) => c.trackers.create(create), 'POST /v1/trackers', create],
+  updateTracker: [
+    (c) => c.trackers.update(tracker, { name: 'y' }),
+    'PATCH /v1/trackers/t%201',
+    { name: 'y' },
+  ],
   disableTracker: [(c) => c.trackers.disable(tracker), 'DELETE /v1/trackers/t%201'],
   enableTracker: [(c) => c.trackers.enable(tracker), 'POST /v1/trackers/t%201/enable'],
   deleteTracker: [(c) => c.trackers.delete(tracker), 'POST /v1/trackers/t%201/delete'],

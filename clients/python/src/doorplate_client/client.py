@@ -306,6 +306,10 @@ class Trackers:
         body = {"name": name, "origins": [*origins], "customer_reference": customer_reference}
         return cast(Tracker, self._client._body("POST", "/v1/trackers", body=body, repeatable=False))
 
+    def update(self, tracker_id: str, **changes: Any) -> Tracker:
+        """changes: ``name``, ``origins``, ``customer_reference``. Visits are judged by new origins within a second."""
+        return cast(Tracker, self._client._body("PATCH", "/v1/trackers/{id}", ids={"id": tracker_id}, body=changes))
+
     def disable(self, tracker_id: str) -> Tracker:
         return cast(Tracker, self._client._body("DELETE", "/v1/trackers/{id}", ids={"id": tracker_id}))
 

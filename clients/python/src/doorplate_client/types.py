@@ -16,6 +16,12 @@ class TrackerCreate(_TrackerCreateRequired, total=False):
     customer_reference: Union[str, None]
 
 
+class TrackerUpdate(TypedDict, total=False):
+    name: str
+    origins: list[str]
+    customer_reference: Union[str, None]
+
+
 class CustomDomainCreate(TypedDict):
     hostname: str
 
