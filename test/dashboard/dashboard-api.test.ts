@@ -379,3 +379,47 @@ describe('failed deliveries', () => {
     expect(await eventually('it is delivered', passing, delivered)).toMatchObject({ [old]: 'failed' });
   }, 90_000);
 });
+
+describe('the form of a tracker', () => {
+  it('proposes how websites are spelled, and changes them', async () => {
+    const fields = { name: 'a shop', customer_reference: '' };
+    const refused = await page.send('/trackers', {
+      ...fields,
+      origins: 'shop.example\nhttps://www.shop.example/cart',
+    });
+    expect(refused.statusCode).toBe(400);
+    expect(refused.body).toContain('>https://shop.example\nhttps://www.shop.example</textarea>');
+    expect(refused.body).toMatch(/<code>shop\.example<\/code> means <code>https:\/\/shop\.example<\/code>/);
+    const made = await page.send('/trackers', { ...fields, origins: 'https://shop.example' });
+    const path = String(made.headers.location).replace(/^\/dashboard|\?.*$/g, '');
+    expect((await page.get(path)).body).toContain('>https://shop.example</textarea>');
+    const change = { name: 'the shop', customer_reference: 'c-7', origins: 'https://www.shop.example' };
+    expect((await page.send(`${path}/change`, change)).statusCode).toBe(303);
+    const body = (await page.get(path)).body;
+    expect(body).toContain('>https://www.shop.example</textarea>');
+    expect(body).toContain('<h1>the shop</h1>');
+    const wrong = await page.send(`${path}/change`, { ...change, origins: 'nothing' });
+    expect(wrong.body).toContain('<code>nothing</code> is no website');
+  });
+
+  it('stands on the page above the address of each action', async () => {
+    const tracker = await makeTracker(api, key);
+    const gone = await page.get(`/trackers/${tracker}/change`);
+    expect([gone.statusCode, gone.headers.location]).toEqual([303, `/dashboard/trackers/${tracker}`]);
+    const retry = await page.get('/webhooks/w/deliveries/retry');
+    expect([retry.statusCode, retry.headers.location]).toEqual([303, '/dashboard/webhooks/w/deliveries']);
+  });
+});
+
+describe('the list of sessions', () => {
+  it('shows three labels of a visitor, and the page of one all', async () => {
+    const tracker = await makeTracker(api, key);
+    const custom = Object.fromEntries(
+      Array.from({ length: 20 }, (_, n) => [`label${n}`, 'x'.repeat(n === 1 ? 90 : 3)]),
+    );
+    const session = await visit(tracker, '5.9.77.1', custom);
+    const list = (await page.get(`/sessions?tracker_id=${tracker}`)).body;
+    expect(list).toMatch(/label0: xxx, label1: x{31}…, label2: xxx \+17/);
+    expect((await page.get(`/sessions/${session}`)).body).toContain('label19: xxx');
+  });
+});

@@ -10,6 +10,7 @@ const DONE: Readonly<Record<string, string>> = {
   'key-updated': 'The limits are changed. Every process has them within a second.',
   'key-revoked': 'The key is revoked. Nothing more is answered to it.',
   'tracker-created': 'The tracker is created. Put its snippet on your pages.',
+  'tracker-changed': 'The tracker is changed. Visits are judged by its websites as they stand here.',
   'tracker-disabled': 'The tracker is disabled: it takes no visits until it is enabled again.',
   'tracker-enabled': 'The tracker is enabled.',
   'tracker-deleted': 'The tracker is deleted. Its sessions stay readable until they expire.',

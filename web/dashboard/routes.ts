@@ -76,8 +76,29 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
       method === 'POST' && !isFromHere(request) ? refuseForeignForm() : handle(request),
     );
 
-  return [...deps.open.map(open), ...deps.pages.map(guarded), ...redirects, ...assets()];
+  return [
+    ...deps.open.map(open),
+    ...deps.pages.map(guarded),
+    ...withoutPage(deps.pages).map(toParent),
+    ...redirects,
+    ...assets(),
+  ];
 }
+
+/** The addresses of actions alone, which a reload or a bookmark may ask for. */
+const withoutPage = (pages: readonly PageRoute[]): readonly string[] => {
+  const shown = new Set(pages.filter(({ method }) => method === 'GET').map(({ path }) => path));
+  return pages.filter(({ method, path }) => method === 'POST' && !shown.has(path)).map(({ path }) => path);
+};
+
+/** Leads to the page above, which has the action's form. */
+const toParent = (path: string): PublicRoute =>
+  toRoute('GET', path, ({ params }) =>
+    redirectAfterPost(filled(path.slice(0, path.lastIndexOf('/')), params)),
+  );
+
+const filled = (path: string, params: ApiRequest['params']): string =>
+  path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
 
 /** The path without its slash, and any other path below. */
 const redirects: readonly Route[] = [
@@ -168,7 +189,7 @@ export const LONGEST_NEXT = 2_048;
 
 /** A login leads to the page that its user requested. */
 function nextOf({ params, query }: ApiRequest, path: string): string {
-  const wanted = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
+  const wanted = filled(path, params);
   if (wanted === '/dashboard') return '';
   const next = query === '' ? wanted : `${wanted}?${query}`;
   return next.length > LONGEST_NEXT ? '' : `?next=${encodeURIComponent(next)}`;

@@ -28,6 +28,13 @@ for (const box of document.querySelectorAll('.copy')) {
   box.append(button);
 }
 
+/** What was done is said once, and not again by a reload. */
+const here = new URL(location.href);
+if (here.searchParams.has('said')) {
+  here.searchParams.delete('said');
+  history.replaceState(null, '', here);
+}
+
 /** One click is one request: the button rests until the next page is there. */
 for (const form of document.querySelectorAll('form[method=post]')) {
   form.addEventListener('submit', (event) => {

@@ -80,7 +80,7 @@ async function feed(deps: SessionDeps, visit: Visit, refused: Refused = null): P
         time(session.last_seen_at),
         name(session.tracker_id),
         session.visitor_country ?? 'unknown',
-        labelsOf(session),
+        fewLabels(session),
         companyOf(reveals.filter(({ session_id }) => session_id === session.session_id)),
       ]),
     )}
@@ -93,10 +93,22 @@ const noSessions = nothingYet(
   html`Sessions appear as soon as a page with the snippet of a <a href="/dashboard/trackers">tracker</a> is visited.`,
 );
 
-const labelsOf = ({ custom = {} }: SessionBody): Content =>
-  Object.entries(custom)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join(', ');
+/** A visitor may send 32 labels: a list shows the first few, a session's own page all. */
+const LABELS_LISTED = 3;
+const LABEL_LISTED = 40;
+
+const labelsOf = ({ custom = {} }: SessionBody): readonly string[] =>
+  Object.entries(custom).map(([name, value]) => `${name}: ${value}`);
+
+function fewLabels(session: SessionBody): Content {
+  const labels = labelsOf(session);
+  const shown = labels.slice(0, LABELS_LISTED).map((label) => shortened(label, LABEL_LISTED));
+  const more = labels.length - shown.length;
+  return `${shown.join(', ')}${more > 0 ? ` +${more}` : ''}`;
+}
+
+const shortened = (text: string, length: number): string =>
+  [...text].length > length ? `${[...text].slice(0, length - 1).join('')}…` : text;
 
 function companyOf(reveals: readonly RevealOfSession[]): Content {
   const done = reveals.find(({ completed_at }) => completed_at !== null);
@@ -125,7 +137,7 @@ async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
         html`<a href="/dashboard/trackers/${session.tracker_id}"><code>${session.tracker_id}</code></a>`,
       ],
       ['Your reference', session.customer_reference ?? '–'],
-      ['Labels', labelsOf(session) || '–'],
+      ['Labels', labelsOf(session).join(', ') || '–'],
       ['Id', html`<code>${session.session_id}</code>`],
     ])}
     <section><h2>Company</h2>

@@ -17,6 +17,7 @@ import {
   time,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
+import { respelled } from '../origins.ts';
 import type { PageRoute } from '../routes.ts';
 
 const PATH = '/dashboard/trackers';
@@ -51,26 +52,56 @@ async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
     <section><h2>Create a tracker</h2>${form(
       visit,
       PATH,
-      html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 200 })}
-      <div class="field"><label for="origins">Websites</label>
-        <textarea id="origins" name="origins" rows="3" required aria-describedby="origins-hint">${textOf(visit, 'origins')}</textarea>
-        <small id="origins-hint">One origin a line: <code>https://www.example.com</code>, or
-        <code>https://*.example.com</code> for every subdomain.</small></div>
-      ${field('Your reference', 'customer_reference', { value: textOf(visit, 'customer_reference'), maxlength: 200, hint: 'Optional: what you call this customer.' })}
+      html`${trackerFields(visit, { name: '', origins: [], customer_reference: null }, refused)}
       <button>Create the tracker</button>`,
     )}</section>`,
   });
 }
 
+/** The fields of a form, as they were sent or else as they stand; of websites that were refused, the spelling that is meant. */
+function trackerFields(
+  visit: Visit,
+  stored: Pick<TrackerBody, 'name' | 'origins' | 'customer_reference'>,
+  refused: Refused,
+) {
+  const isSent = visit.form.has('origins');
+  const { name, reference, origins } = isSent
+    ? sent(visit)
+    : { ...stored, reference: stored.customer_reference ?? '' };
+  const changes = refused?.code === 'invalid_origin' ? respelled(origins) : [];
+  const meant = new Map(changes);
+  const lines = new Set(origins.flatMap((line) => (meant.get(line)?.length ? meant.get(line) : [line])));
+  return html`${field('Name', 'name', { value: name, required: true, maxlength: 200 })}
+    <div class="field"><label for="origins">Websites</label>
+      <textarea id="origins" name="origins" rows="3" required aria-describedby="origins-hint">${[...lines].join('\n')}</textarea>
+      ${changes.length > 0 && respellings(changes)}
+      <small id="origins-hint">One origin a line: <code>https://www.example.com</code>, or
+      <code>https://*.example.com</code> for every subdomain.</small></div>
+    ${field('Your reference', 'customer_reference', { value: reference, maxlength: 200, hint: 'Optional: what you call this customer.' })}`;
+}
+
+const respellings = (
+  changes: ReturnType<typeof respelled>,
+) => html`<div class="notice"><p>These were spelled otherwise. Look
+    at what stands above now, and send the form again:</p>
+  <ul>${changes.map(([line, meant]) => html`<li><code>${line}</code> ${meant.length === 0 ? 'is no website: write it as https://www.example.com' : html`means ${meant.map((origin, nth) => html`${nth > 0 && ' and '}<code>${origin}</code>`)}`}</li>`)}</ul></div>`;
+
+const sent = (visit: Visit) => ({
+  name: textOf(visit, 'name'),
+  reference: textOf(visit, 'customer_reference'),
+  origins: textOf(visit, 'origins').split(/\s+/).filter(Boolean),
+});
+
+const bodyIn = (visit: Visit) => {
+  const { name, reference, origins } = sent(visit);
+  return { name, origins, customer_reference: reference === '' ? null : reference };
+};
+
 const stateOf = ({ disabled_at }: TrackerBody) =>
   disabled_at === null ? badge('enabled', 'good') : badge('disabled', 'off');
 
 async function create(visit: Visit): Promise<Reply> {
-  const reference = textOf(visit, 'customer_reference');
-  const origins = textOf(visit, 'origins').split(/\s+/).filter(Boolean);
-  const made = await visit.api<TrackerBody>('POST', '/v1/trackers', {
-    body: { name: textOf(visit, 'name'), origins, customer_reference: reference === '' ? null : reference },
-  });
+  const made = await visit.api<TrackerBody>('POST', '/v1/trackers', { body: bodyIn(visit) });
   return made.ok ? redirectAfterPost(`${PATH}/${made.body.id}`, 'tracker-created') : list(visit, made);
 }
 
@@ -79,6 +110,7 @@ const TRACKER = '/v1/trackers/:tracker_id';
 /** One tracker: its snippet, installation check, usage and deletion. */
 export const trackerPages: readonly PageRoute[] = [
   { method: 'GET', path: `${PATH}/:tracker_id`, handle: (visit) => one(visit) },
+  { method: 'POST', path: `${PATH}/:tracker_id/change`, handle: (visit) => update(visit) },
   {
     method: 'POST',
     path: `${PATH}/:tracker_id/disable`,
@@ -144,6 +176,13 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
       ${copyable('Snippet', tracker.snippet)}
       ${usage.ok && installCheck(tracker, usage.body)}</section>
     ${usage.ok && usageOf(usage.body, days)}
+    <section><h2>Change</h2>${form(
+      visit,
+      `${at}/change`,
+      html`${trackerFields(visit, tracker, refused)}
+      <p>Visits are judged by the new websites within a second. The snippet stays.</p>
+      <button>Save</button>`,
+    )}</section>
     <section><h2>${tracker.disabled_at === null ? 'Disable' : 'Enable or delete'}</h2>${
       tracker.disabled_at === null
         ? form(
@@ -192,6 +231,13 @@ function usageOf({ hourly, totals, pending_reveals }: TrackerUsageBody, days: re
       series: ['Sessions', 'Reveals'],
       days: days.map((day) => ({ day, values: [sum(day, 'sessions'), sum(day, 'reveals')] })),
     })}</section>`;
+}
+
+async function update(visit: Visit): Promise<Reply> {
+  const params = paramsOf(visit);
+  const changed = await visit.api('PATCH', TRACKER, { params, body: bodyIn(visit) });
+  if (!changed.ok) return one(visit, changed);
+  return redirectAfterPost(`${PATH}/${params.tracker_id}`, 'tracker-changed');
 }
 
 async function change(visit: Visit, method: 'POST' | 'DELETE', path: string, done: string): Promise<Reply> {
