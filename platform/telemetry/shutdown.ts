@@ -9,7 +9,8 @@ export interface Shutdown {
   register(name: string, close: Closer, limitMs?: number): void;
   /**
    * Waits for the start. So does a signal, some seconds at most: it would end the parts under the start, and those to come not at
-   * all. What fails after a signal is logged alone.
+   * all. What fails after a signal is logged alone. @throws the start's error, after the parts that had started have ended:
+   * the embedded PostgreSQL would outlive the process.
    */
   starting(start: Promise<unknown>): Promise<void>;
   begin(cause: string): void;
@@ -62,9 +63,11 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
     register: (name, close, partMs = PART_MS) => void parts.push({ name, close, limitMs: partMs }),
     starting: async (work) => {
       start = work;
-      await work.catch((error: unknown) => {
-        if (!begun) throw error;
-        log.error(error, 'the start was ended by the shutdown');
+      await work.catch(async (error: unknown) => {
+        if (begun) return log.error(error, 'the start was ended by the shutdown');
+        begun = true;
+        await endsWithin(closeAll(parts, log), PART_MS);
+        throw error;
       });
     },
     begin,

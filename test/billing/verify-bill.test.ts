@@ -9,6 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { verify } from '../../clients/typescript/src/cli/verify.ts';
 import { createClient, type LedgerAnchor } from '../../clients/typescript/src/index.ts';
 import { billingStream } from '../../domain/billing/events.ts';
+import { DAY } from '../../domain/kernel/time.ts';
 import { revealEnvelope } from '../../domain/webhooks/envelope.ts';
 import { createDailyAnchors } from '../../processors/billing/daily-anchors.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
@@ -135,6 +136,25 @@ describe('doorplate-client verify', () => {
     expect(said).toContain(`missing_entry: reveal ${stranger.reveal_id}`);
     expect(said).toContain(`unknown_reveal at entry 2: 1 units for reveal ${missing.reveal_id}`);
     expect(said.trimEnd().split('\n')).toHaveLength(2);
+    expect(anchors()).toHaveLength(1);
+  });
+
+  it('adds an anchor to a file without a last newline, and refuses one that is no file of lines', async () => {
+    await verifyAll();
+    const [kept] = anchors();
+    const earlier = JSON.stringify({ ...kept, signature: 'other', entries: 0 });
+    writeFileSync(anchorsFile, earlier);
+    expect((await verifyAll()).said).toContain('anchor_signature');
+    writeFileSync(anchorsFile, JSON.stringify(kept));
+    clock.advance(DAY);
+    await createDailyAnchors(api.runtime)();
+    expect((await verifyAll()).isSound).toBe(true);
+    expect(anchors()).toHaveLength(2);
+    expect((await verifyAll()).isSound).toBe(true);
+    writeFileSync(anchorsFile, JSON.stringify([kept]));
+    await expect(verifyAll()).rejects.toThrow(/line 1 is not an anchor$/);
+    writeFileSync(receiptsFile, 'null\n');
+    await expect(verifyAll()).rejects.toThrow(/line 1 is neither/);
   });
 
   it('ends with one line for a file that is none, and with its help for no month', async () => {

@@ -65,3 +65,12 @@ it('aborts on a second signal and names the part that hangs', async () => {
     ['SIGINT during the shutdown: ending at once, with "listener" not ended'],
   ]);
 });
+
+it('ends what has started when the start fails, before it says why', async () => {
+  const { shutdown } = process_();
+  const order: string[] = [];
+  shutdown.register('stores', () => void order.push('stores'));
+  shutdown.register('leases', () => void order.push('leases'));
+  await expect(shutdown.starting(Promise.reject(new Error('a wrong file')))).rejects.toThrow('a wrong file');
+  expect(order).toEqual(['leases', 'stores']);
+});

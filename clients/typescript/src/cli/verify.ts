@@ -1,4 +1,5 @@
 /** `doorplate-client verify`: whether the ledger is sound, and whether it is what the partner's own records say. */
+import { existsSync } from 'node:fs';
 import { appendFile, readFile } from 'node:fs/promises';
 import type { Client } from '../client.ts';
 import type { CompletedReveal, LedgerAnchor, LedgerEntry } from '../generated.ts';
@@ -36,6 +37,8 @@ export const verify = async (options: VerifyOptions): Promise<boolean> => {
     say(`${kind}${number === null ? '' : ` at entry ${number}`}: ${detail}`);
     return false;
   }
+  // Whatever the receipts say: the ledger itself is sound.
+  if (options.anchors !== undefined) await keep(options.anchors, kept, proof.anchor);
   const differences =
     receipts === null
       ? []
@@ -45,7 +48,6 @@ export const verify = async (options: VerifyOptions): Promise<boolean> => {
         );
   for (const line of differences) say(line);
   if (differences.length > 0) return false;
-  if (options.anchors !== undefined) await keep(options.anchors, kept, proof.anchor);
   for (const one of monthsOf(proof.months, month))
     say(`${one.month}: ${one.entries} entries, ${one.units} units`);
   if (proof.publicKey !== null)
@@ -89,32 +91,39 @@ const differenceOf = (entry: LedgerEntry | undefined, receipt: Receipt): string[
   return [];
 };
 
-/** The values of a file of JSON Lines, or of one array, with where each stands. @throws Error with one line */
-const readValues = async (path: string): Promise<readonly (readonly [value: unknown, where: string])[]> => {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+/** A value of a file, and where it stands. */
+type Placed = readonly [value: unknown, where: string];
+
+/** @throws Error with one line */
+const readText = (path: string): Promise<string> =>
+  readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new Error(`${path} cannot be read: ${error.code}`);
   });
-  const parse = (json: string, where: string): unknown => {
-    try {
-      return JSON.parse(json);
-    } catch {
-      throw new Error(`${where} is not JSON`);
-    }
-  };
-  if (text.trimStart().startsWith('[')) {
-    const values = parse(text, path) as unknown[];
-    return values.map((value, at) => [value, `${path}, item ${at + 1}`]);
+
+/** @throws Error with one line */
+const parsed = (json: string, where: string): unknown => {
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw new Error(`${where} is not JSON`);
   }
-  return text.split('\n').flatMap((line, at) => {
-    const where = `${path}, line ${at + 1}`;
-    return line.trim() === '' ? [] : [[parse(line, where), where] as const];
-  });
 };
+
+const linesOf = (text: string, path: string): readonly Placed[] =>
+  text.split('\n').flatMap((line, at) => {
+    const where = `${path}, line ${at + 1}`;
+    return line.trim() === '' ? [] : [[parsed(line, where), where] as const];
+  });
+
+const valuesOf = (text: string, path: string): readonly Placed[] =>
+  text.trimStart().startsWith('[')
+    ? (parsed(text, path) as unknown[]).map((value, at) => [value, `${path}, item ${at + 1}`])
+    : linesOf(text, path);
 
 /** Complete receipts: webhooks of other kinds and pending receipts tell nothing of a unit. */
 const readReceipts = async (path: string): Promise<Receipt[]> =>
-  (await readValues(path)).flatMap(([value, where]) => {
-    const { type, data } = value as { type?: unknown; data?: unknown };
+  valuesOf(await readText(path), path).flatMap(([value, where]) => {
+    const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown };
     if (typeof type === 'string' && type !== 'reveal.completed') return [];
     const receipt = (type === 'reveal.completed' ? data : value) as Partial<CompletedReveal> | null;
     if (typeof receipt?.reveal_id !== 'string')
@@ -122,13 +131,10 @@ const readReceipts = async (path: string): Promise<Receipt[]> =>
     return receipt.status === 'complete' ? [receipt as Receipt] : [];
   });
 
+/** Lines alone: the next run adds one. */
 const readAnchors = async (path: string): Promise<LedgerAnchor[]> => {
-  const isThere = await readFile(path).then(
-    Boolean,
-    (error: NodeJS.ErrnoException) => error.code !== 'ENOENT',
-  );
-  if (!isThere) return [];
-  return (await readValues(path)).map(([value, where]) => {
+  const text = existsSync(path) ? await readText(path) : '';
+  return linesOf(text, path).map(([value, where]) => {
     const anchor = value as Partial<LedgerAnchor> | null;
     if (typeof anchor?.signature !== 'string' || typeof anchor.entries !== 'number')
       throw new Error(`${where} is not an anchor`);
@@ -136,12 +142,14 @@ const readAnchors = async (path: string): Promise<LedgerAnchor[]> => {
   });
 };
 
-/** Adds the newest anchor, unless it is kept already. */
+/** Adds the newest anchor as a line of its own, unless it is kept already. */
 const keep = async (
   path: string,
   kept: readonly LedgerAnchor[],
   anchor: LedgerAnchor | null,
 ): Promise<void> => {
   if (anchor === null || kept.some(({ signature }) => signature === anchor.signature)) return;
-  await appendFile(path, `${JSON.stringify(anchor)}\n`);
+  const before = existsSync(path) ? await readText(path) : '';
+  const newLine = before === '' || before.endsWith('\n') ? '' : '\n';
+  await appendFile(path, `${newLine}${JSON.stringify(anchor)}\n`);
 };
