@@ -65,6 +65,12 @@ class LogTest(unittest.TestCase):
         self.assertEqual(self.addresses(log, ip_from="last"), {"9.1.1.1": 1, "9.9.9.9": 1, "9.1.1.3": 1})
         self.assertEqual(self.addresses(log, ip_from="first"), {"10.0.0.1": 1, "9.1.1.2": 1, "9.1.1.3": 1})
 
+    def test_takes_the_visitor_behind_a_virtual_host_that_is_an_address_with_a_port(self) -> None:
+        end = ' - - [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 2 "-" "curl"\n'
+        hosts = f"9.9.9.9:443 9.1.1.1{end}[2a00::9]:443 9.1.1.2{end}9.9.9.9:80 2a00::1{end}"
+        self.assertEqual(self.addresses(hosts), {"9.1.1.1": 1, "9.1.1.2": 1, "2a00::1": 1})
+        self.assertEqual(self.addresses(f"9.1.1.1:50000{end}[2a00::1]:443\n"), {"9.1.1.1": 1, "2a00::1": 1})
+
     def test_finds_the_address_at_any_path_of_json_and_in_any_column(self) -> None:
         nested = '{"a":{"b":{"c":"9.1.1.1"}},"ip":"9.9.9.9"}\n{"a.b":{"c":"[2a00::1]:443"}}\nnull\n{\n'
         self.assertEqual(self.addresses(nested, field="a.b.c", format="json"), {"9.1.1.1": 1})

@@ -67,6 +67,7 @@ _LOG_TIME = re.compile(
 _ISO_TIME = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T \t]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?" + _ZONE + ")?"
 )
+_WITH_PORT = re.compile(r"(?:\[[0-9a-f:.]+\]|[0-9.]+):[0-9]+", re.IGNORECASE)
 _BEFORE_TIME = re.compile(r"(?<!,)\s+")
 _LAST_QUOTED = re.compile(r'"([^"]*)"\s*\Z')
 _ALB = re.compile(r"(?:https?|h2|wss?|grpcs?) (\S+) \S+ (\S+) ")
@@ -142,7 +143,8 @@ def _combined(ip_from: IpFrom | None) -> Format:
     def read(line: str) -> Read:
         # A list of forwarded addresses may stand where the address does.
         words = _BEFORE_TIME.split(line.split(" [", 1)[0], maxsplit=2)[:2]
-        own = _first_address(words)
+        # A virtual host without a name is the server's address and port, before the visitor's address.
+        own = _first_address(words[::-1] if _WITH_PORT.fullmatch(words[0]) else words)
         quoted = _LAST_QUOTED.search(line)
         forwarded = address_in(quoted[1]) if quoted else None
         is_forwarded = ip_from == "last" or (ip_from is None and (own is None or is_local(own)))
