@@ -142,6 +142,40 @@ class EnrichTest(Folder):
             self.run_enrich(client, [self.log, self.log], follow=True)
 
 
+    def test_leaves_a_file_of_something_else_where_the_summary_should_be_before_the_first_lookup(self) -> None:
+        client = self.answering(found)
+        summary = self.folder / "summary.csv"
+        summary.write_text("precious\n")
+        for path, reason in (
+            (summary, "is not a file of this command"),
+            (self.log, "is a log or a file of the results"),
+            *((Path(f"{self.out}{end}"), "is a log or a file of the results") for end in ("", ".part", ".new")),
+            (self.folder / "none" / "summary.csv", "there is no folder"),
+            (self.folder, "it is a folder"),
+            (Path(os.devnull), "it is not a regular file"),
+        ):
+            with self.subTest(path.name), self.assertRaisesRegex(CommandError, reason):
+                self.run_enrich(client, summary=str(path), force=reason.startswith("is a log"))
+        self.assertEqual((self.asked, summary.read_text(), self.log.read_text()), ([], "precious\n", LOG))
+        self.assertEqual((self.out.exists(), self.part.exists()), (False, False))
+        self.run_enrich(client, summary=str(summary), force=True)
+        self.log.write_text("9.1.1.2 - -\n")
+        self.run_enrich(client, summary=str(summary))
+        self.assertEqual(summary.read_text(), "name,website,visits,addresses,first,last\nof 9.1.1.2,,1,1,,\n")
+        self.assertFalse(Path(f"{summary}.new").exists())
+
+    def test_reads_no_file_of_its_own_and_no_dangling_link_as_a_log_of_a_folder(self) -> None:
+        (self.folder / "gone.log").symlink_to(self.folder / "none")
+        for end in (".part", ".new"):
+            Path(f"{self.out}{end}").write_text(HEADER)
+        summary = str(self.folder / "summary.csv")
+        for lines in ("5 lines", "6 lines"):
+            _, said = self.run_enrich(self.answering(found), [self.folder], summary=summary)
+            self.assertIn(f"{lines}, 1 with addresses that are not public, 1 without one.\n", said)
+            self.log.write_text(LOG + "9.1.1.3 - -\n")
+        self.assertEqual(self.asked, ["9.1.1.3"])
+
+
 class CompaniesFileTest(Folder):
     def test_continues_what_an_earlier_run_has_left_without_the_half_line_of_a_killed_run(self) -> None:
         first = CompaniesFile(str(self.out))

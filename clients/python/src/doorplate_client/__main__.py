@@ -29,8 +29,8 @@ up a finished FILE.
   --ip-from     first: the line's own address; last: the X-Forwarded-For at its end; by default the last where the first
                 is not public
   --out         the file that is written, and continued
-  --force       replaces a FILE that holds something else
-  --summary     a file of the visits of each company
+  --summary     a file of the visits of each company, replaced by each run
+  --force       replaces a FILE, or a summary, that holds something else
   --dry-run     says how many addresses there are, what the key allows and how long it takes, and ends
   --follow      goes on with what is appended to LOG, also when it is rotated; writes to FILE directly
   --verbose     shows each line without an address

@@ -6,20 +6,18 @@ import math
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
-from typing import Callable, Iterable, Iterator, Mapping, Sequence, TextIO
+from typing import Iterable, Iterator, Sequence, TextIO
 
 from .._addresses import is_local
 from ..client import Client
 from ..lookup_many import LookedUp
 from ..types import Usage
-from .companies_file import CompaniesFile, Row, finished_before
+from .companies_file import CompaniesFile, files_of_results, finished_before
 from .formats import FORMATS, FormatOptions
 from .progress import ProgressLine
 from .read_log import STANDARD_INPUT, Log, log_paths, open_log
-from .text import CommandError, csv_line, duration, shown
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+from .summary import Visits, check_summary, files_of_summary, write_summary
+from .text import CommandError, duration, shown
 
 
 @dataclass(frozen=True)
@@ -41,27 +39,13 @@ class EnrichOptions:
 
 
 @dataclass
-class _Visits:
-    """Times in milliseconds since 1970; None: unknown."""
-
-    requests: int = 0
-    first: int | None = None
-    last: int | None = None
-
-    def add(self, other: _Visits) -> None:
-        self.requests += other.requests
-        self.first = _bound(min, self.first, other.first)
-        self.last = _bound(max, self.last, other.last)
-
-
-@dataclass
 class _Reading:
     """What was read so far. visits: by public address."""
 
     lines: int = 0
     without: int = 0
     not_public: int = 0
-    visits: dict[str, _Visits] = field(default_factory=dict)
+    visits: dict[str, Visits] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return (
@@ -92,10 +76,14 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     Return whether the run came to its end; KeyboardInterrupt stops the lookups, and the same options continue them.
     That is the end of a run that follows a log. Raise CommandError, DoorplateError or OSError for what else ended it.
     """
-    paths = log_paths(options.logs)
+    results = files_of_results(options.out)
+    summary = () if options.summary is None else files_of_summary(options.summary)
+    paths = log_paths(options.logs, (*results, *summary))
     if options.follow and (len(paths) > 1 or paths[0] == STANDARD_INPUT):
         raise CommandError("--follow takes one file")
     before = finished_before(options.out, options.force)
+    if options.summary is not None:
+        check_summary(options.summary, (*results, *(path for path in paths if path != STANDARD_INPUT)), options.force)
     reading = _Reading()
     stop = threading.Event()
     # What may have no end is looked up while it is read.
@@ -126,7 +114,7 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     rows = file.finish({ip: visits.requests for ip, visits in reading.visits.items()})
     terminal.write(f"{reading}.\nThe results are in {options.out}.\n")
     if options.summary is not None:
-        _summarise(options.summary, rows, reading.visits)
+        write_summary(options.summary, rows, reading.visits)
     return True
 
 
@@ -158,7 +146,7 @@ def _addresses_of(
                 reading.not_public += 1
                 continue
             is_new = read.ip not in reading.visits
-            reading.visits.setdefault(read.ip, _Visits()).add(_Visits(1, read.at, read.at))
+            reading.visits.setdefault(read.ip, Visits()).add(Visits(1, read.at, read.at))
             if is_new:
                 yield read.ip
         if found == 0 and not options.follow:
@@ -238,34 +226,3 @@ def _look_up_all(
 
 def _is_invalid(looked: LookedUp) -> bool:
     return looked.error is not None and looked.error.code == "invalid_ip"
-
-
-def _summarise(path: str, rows: Iterable[Row], visits: Mapping[str, _Visits]) -> None:
-    """Write the visits of each company, the most first."""
-    companies: dict[tuple[str, str], tuple[list[str], _Visits]] = {}
-    for row in rows:
-        own = visits.get(row.ip)
-        if row.name == "" or own is None:
-            continue
-        addresses, all_visits = companies.setdefault((row.name, row.website), ([], _Visits()))
-        addresses.append(row.ip)
-        all_visits.add(own)
-    lines = [
-        csv_line([name, website, all_visits.requests, len(addresses), _iso(all_visits.first), _iso(all_visits.last)])
-        for (name, website), (addresses, all_visits) in sorted(
-            companies.items(), key=lambda one: (-one[1][1].requests, one[0][0])
-        )
-    ]
-    with open(path, "wb") as file:
-        header = csv_line(["name", "website", "visits", "addresses", "first", "last"])
-        file.write((header + "".join(lines)).encode(errors="replace"))
-
-
-def _bound(of: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else of(one, other)
-
-
-def _iso(ms: int | None) -> str | None:
-    if ms is None:
-        return None
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

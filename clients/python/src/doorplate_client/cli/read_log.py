@@ -42,14 +42,21 @@ class Log:
     lines: Iterator[LogLine]
 
 
-def log_paths(named: Iterable[str]) -> list[str]:
-    """Return the files in folders, sorted, and what else is named. Raise CommandError for a folder without a file."""
+def log_paths(named: Iterable[str], written: Iterable[str] = ()) -> list[str]:
+    """Return the files in folders, sorted, and what else is named. Raise CommandError for a folder without a file.
+
+    written: files of this command, which are no logs of a folder.
+    """
+    left_out = set(map(os.path.realpath, written))
     paths: list[str] = []
     for path in named:
         if path == STANDARD_INPUT or not os.path.isdir(path):
             paths.append(path)
             continue
-        files = sorted(str(one) for one in Path(path).rglob("*") if one.is_file())
+        # A dangling link is no file.
+        files = sorted(
+            str(one) for one in Path(path).rglob("*") if one.is_file() and os.path.realpath(one) not in left_out
+        )
         if not files:
             raise CommandError(f"{path} is a folder without a file")
         paths.extend(files)
