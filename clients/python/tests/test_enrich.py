@@ -15,6 +15,7 @@ from service import KEY, Service, ServiceTestCase, error
 from doorplate_client import Client, DoorplateError, LookedUp
 from doorplate_client.cli.companies_file import HEADER, CompaniesFile, finished_before
 from doorplate_client.cli.enrich import EnrichOptions, enrich
+from doorplate_client.cli.formats import FormatOptions
 from doorplate_client.cli.text import CommandError, parse_csv_line
 
 LOG = "9.1.1.1 - - [27/Nov/2026:16:18:16 +0000]\n9.1.1.2 - -\n9.1.1.1 - -\n10.0.0.1 - -\nx\n"
@@ -138,6 +139,10 @@ class EnrichTest(Folder):
         self.log.write_text("")
         with self.assertRaisesRegex(CommandError, "is empty"):
             self.run_enrich(client)
+        self.log.write_text(LOG)
+        with self.assertRaisesRegex(CommandError, "--field is for json"):
+            self.run_enrich(client, formats=FormatOptions(field="visitor"))
+        self.assertEqual(self.service.requests, [])
         with self.assertRaisesRegex(CommandError, "--follow takes one file"):
             self.run_enrich(client, [self.log, self.log], follow=True)
 
@@ -146,13 +151,15 @@ class EnrichTest(Folder):
         client = self.answering(found)
         summary = self.folder / "summary.csv"
         summary.write_text("precious\n")
+        device = self.folder / "device"
+        device.symlink_to(os.devnull)
         for path, reason in (
             (summary, "is not a file of this command"),
             (self.log, "is a log or a file of the results"),
             *((Path(f"{self.out}{end}"), "is a log or a file of the results") for end in ("", ".part", ".new")),
             (self.folder / "none" / "summary.csv", "there is no folder"),
             (self.folder, "it is a folder"),
-            (Path(os.devnull), "it is not a regular file"),
+            (device, "it is not a regular file"),
         ):
             with self.subTest(path.name), self.assertRaisesRegex(CommandError, reason):
                 self.run_enrich(client, summary=str(path), force=reason.startswith("is a log"))

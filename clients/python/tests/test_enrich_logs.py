@@ -79,8 +79,21 @@ class LogTest(unittest.TestCase):
         columns = "time,visitor\n1,9.1.1.1:80\n"
         self.assertEqual(self.addresses(columns, field="Visitor", format="csv"), {"9.1.1.1": 1})
         self.assertEqual(self.addresses('"a,b",9.1.1.1\n"c",9.1.1.2\n'), {"9.1.1.1": 1, "9.1.1.2": 1})
+        self.assertEqual(self.addresses("time,visitor[ip]\n1,9.1.1.1\n", field="Visitor[IP]"), {"9.1.1.1": 1})
+        self.assertEqual(self.addresses("ip\tVisitor\n9.9.9.9\t9.1.1.1\n", field="visitor"), {"9.1.1.1": 1})
+        self.assertEqual(self.addresses("visitor\n9.1.1.1\n", field="visitor"), {"9.1.1.1": 1})
+        for log in ("time,IP_Address\nx,9.1.1.1\n", "time\tip address\nx\t9.1.1.1\n", '"IPAddress"\n9.1.1.1\n'):
+            self.assertEqual(self.addresses(log), {"9.1.1.1": 1}, log)
         with self.assertRaisesRegex(CommandError, "no column visitor"):
             self.addresses("time,ip\n", field="visitor", format="csv")
+
+    def test_refuses_a_field_where_the_format_has_none(self) -> None:
+        for name in ("apache-combined.log", "alb.log", "haproxy.log"):
+            with self.assertRaisesRegex(CommandError, "--field is for json, w3c, csv, tsv alone"):
+                self.counted(str(LOGS / name), field="visitor")
+        with self.assertRaisesRegex(CommandError, "is read as combined"):
+            self.addresses("visitor\n9.1.1.1\n", field="visitor", format="combined")
+        self.assertEqual(self.addresses("", field="visitor"), {})
 
     def test_unpacks_several_members_of_gzip_whatever_the_name(self) -> None:
         members = gzip.compress(b"9.1.1.1 - -\n") + gzip.compress(b"9.1.1.2 - -\n") + b"\0" * 20

@@ -25,7 +25,7 @@ FILE.part, which gets its name at the end. Stop it with Ctrl-C; the same command
 up a finished FILE.
 
   --format      {", ".join(FORMATS)}; by default what the first lines look like
-  --field       the address's path in JSON objects, as request.remote_ip, or its column
+  --field       the address's path in JSON objects, as request.remote_ip, or its column of CSV, TSV or W3C
   --ip-from     first: the line's own address; last: the X-Forwarded-For at its end; by default the last where the first
                 is not public
   --out         the file that is written, and continued

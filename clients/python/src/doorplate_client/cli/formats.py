@@ -14,6 +14,7 @@ from .._addresses import address_in, is_local
 from .text import CommandError, parse_csv_line
 
 FORMATS = ("combined", "json", "alb", "w3c", "haproxy", "csv", "tsv")
+FORMATS_WITH_FIELDS = ("json", "w3c", "csv", "tsv")
 # Which address of a line is the visitor's: that of the connection, or that of the X-Forwarded-For at the end.
 IpFrom = Literal["first", "last"]
 
@@ -47,8 +48,8 @@ class Format:
 
 
 ADDRESS_FIELDS = (
-    *("ip", "remote_addr", "remote_ip", "client_ip", "clientip", "remoteip", "c-ip", "clienthost"),
-    *("client", "source_ip", "host"),
+    *("ip", "ip_address", "ip address", "ipaddress", "remote_addr", "remote_ip", "client_ip", "clientip"),
+    *("remoteip", "c-ip", "clienthost", "client", "source_ip", "host"),
 )
 # Caddy's come first: `client_ip` is the visitor behind its trusted proxies.
 ADDRESS_PATHS = ("request.client_ip", "request.remote_ip", *ADDRESS_FIELDS)
@@ -274,9 +275,10 @@ def format_of(name: str, options: FormatOptions = FormatOptions()) -> Format:
     return makers[name]()
 
 
-def detect_format(sample: Sequence[str]) -> str:
-    """Tell a format by the first lines of a log. sample: lines that are not empty."""
+def detect_format(sample: Sequence[str], field: str | None = None) -> str:
+    """Tell a format by the first lines of a log. sample: lines that are not empty. field: of the options."""
     first = sample[0] if sample else ""
+    by_tab, by_comma = first.split("\t"), parse_csv_line(first)
 
     def most(is_one: Callable[[str], object]) -> bool:
         return sum(1 for line in sample if is_one(line)) * 2 > len(sample)
@@ -286,6 +288,13 @@ def detect_format(sample: Sequence[str]) -> str:
             cell.strip().lower() in ADDRESS_FIELDS or address_in(cell) is not None for cell in cells
         )
 
+    def names_field(cells: Sequence[str]) -> bool:
+        return field is not None and field.lower() in (cell.strip().lower() for cell in cells)
+
+    if len(by_tab) > 1 and names_field(by_tab):
+        return "tsv"
+    if names_field(by_comma):
+        return "csv"
     if any(_FIELDS.match(line) for line in sample):
         return "w3c"
     if most(lambda line: line.startswith("{") and _parsed(line) is not None):
@@ -294,8 +303,8 @@ def detect_format(sample: Sequence[str]) -> str:
         return "alb"
     if most(_HAPROXY.search):
         return "haproxy"
-    if "[" not in first and has_column(first.split("\t")):
+    if "[" not in first and has_column(by_tab):
         return "tsv"
-    if "[" not in first and not _LIST.match(first) and has_column(parse_csv_line(first)):
+    if "[" not in first and not _LIST.match(first) and has_column(by_comma):
         return "csv"
-    return "csv" if first.strip().lower() in ADDRESS_FIELDS else "combined"
+    return "csv" if len(by_comma) == 1 and by_comma[0].strip().lower() in ADDRESS_FIELDS else "combined"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, Iterable, Iterator, NamedTuple, cast
 
-from .formats import Format, FormatOptions, Read, detect_format, format_of
+from .formats import FORMATS_WITH_FIELDS, Format, FormatOptions, Read, detect_format, format_of
 from .text import CommandError
 
 STANDARD_INPUT = "-"
@@ -67,12 +67,16 @@ def open_log(path: str, options: FormatOptions, stop_following: threading.Event 
     """Open a log and tell its format by its first lines.
 
     stop_following: if given, the log goes on with what is appended, also to the file that replaces a rotated one, until
-    the event is set. Raise CommandError for a file that cannot be read.
+    the event is set. Raise CommandError for a file that cannot be read, and for a field where the format has none.
     """
     texts = _lines_of(path) if stop_following is None else _followed(path, stop_following)
     # What grows may hold a line only: the format is told by what is there.
     sample = list(itertools.islice(texts, SAMPLE_LINES if stop_following is None else 1))
-    log_format = format_of(options.format or detect_format(sample), options)
+    name = options.format or detect_format(sample, options.field)
+    if sample and options.field is not None and name not in FORMATS_WITH_FIELDS:
+        which = ", ".join(FORMATS_WITH_FIELDS)
+        raise CommandError(f"{path}: --field is for {which} alone, and the log is read as {name} (--format)")
+    log_format = format_of(name, options)
     lines = (LogLine(text, log_format.read(text)) for text in itertools.chain(sample, texts))
     return Log(path, log_format, sample[0] if sample else "", lines)
 
