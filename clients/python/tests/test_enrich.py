@@ -257,21 +257,24 @@ class CommandTest(Folder):
 
     def test_ends_with_1_and_one_line_at_a_log_that_cannot_be_read(self) -> None:
         self.answering(found)
-        code, said = self.end(self.enriching(str(self.folder / "none.log")))
-        self.assertEqual(code, 1)
-        self.assertRegex(said, r"\Adoorplate-client: \S+none.log cannot be read: there is no such file\n\Z")
+        self.part.write_text(HEADER)
+        for options in ([], ["--follow"]):
+            code, said = self.end(self.enriching(str(self.folder / "none.log"), *options))
+            self.assertEqual(code, 1)
+            self.assertRegex(said, r"\Adoorplate-client: \S+none.log cannot be read: there is no such file\n\Z")
+            self.assertEqual((self.out.exists(), self.part.read_text()), (False, HEADER))
 
     def test_reads_the_standard_input_and_looks_up_what_comes_before_its_end(self) -> None:
         self.answering(found)
         process = self.enriching("-")
         assert process.stdin
-        process.stdin.write(b"9.1.1.1 - -\n" * 50)
+        process.stdin.write(b"9.1.1.1\n")
         process.stdin.flush()
         self.wait_until("the first row", lambda: self.part.exists() and len(self.rows(self.part)) == 1)
-        process.stdin.write(b"9.1.1.2 - -\n")
+        process.stdin.write(b"9.1.1.1\n9.1.1.2\n")
         code, said = self.end(process)
         self.assertEqual(code, 0, said)
-        self.assertEqual([row[:2] for row in self.rows(self.out)], [["9.1.1.1", "50"], ["9.1.1.2", "1"]])
+        self.assertEqual([row[:2] for row in self.rows(self.out)], [["9.1.1.1", "2"], ["9.1.1.2", "1"]])
 
     def test_stops_with_130_at_a_signal_and_the_same_command_goes_on(self) -> None:
         hangs = threading.Event()
@@ -295,25 +298,27 @@ class CommandTest(Folder):
         self.assertIn("1 finished before, 1 to look up", said)
         self.assertEqual(len(self.rows(self.out)), 2)
 
-    def test_follows_a_growing_log_also_when_it_is_rotated_and_writes_to_the_file_directly(self) -> None:
+    def test_follows_a_growing_log_and_puts_the_counts_and_the_summary_right_at_its_end(self) -> None:
         self.answering(found)
         self.log.write_text("9.1.1.1 - -\n")
-        process = self.enriching(str(self.log), "--follow")
+        summary = self.folder / "summary.csv"
+        process = self.enriching(str(self.log), "--follow", "--summary", str(summary))
 
         def written(count: int) -> None:
             self.wait_until(f"{count} rows", lambda: self.out.exists() and len(self.rows(self.out)) == count)
 
         written(1)
         with self.log.open("a") as file:
-            file.write("9.1.1.2 - -\n9.1.1.1 - -\n")
+            file.write("9.1.1.1 - -\n9.1.1.2 - -\n")
         written(2)
-        self.log.rename(self.folder / "access.log.1")
-        self.log.write_text("9.1.1.3 - -\n")
-        written(3)
         process.send_signal(signal.SIGINT)
         code, said = self.end(process)
         self.assertEqual(code, 0, said)
-        self.assertEqual([row[0] for row in self.rows(self.out)], ["9.1.1.1", "9.1.1.2", "9.1.1.3"])
+        self.assertEqual([row[:2] for row in self.rows(self.out)], [["9.1.1.1", "2"], ["9.1.1.2", "1"]])
+        self.assertEqual(
+            summary.read_text(),
+            "name,website,visits,addresses,first,last\nof 9.1.1.1,,2,1,,\nof 9.1.1.2,,1,1,,\n",
+        )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 import gzip
 import json
 import tempfile
+import threading
 import unittest
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from doorplate_client._addresses import canonical_address, is_local
-from doorplate_client.cli.formats import FormatOptions, detect_format, time_in
+from doorplate_client.cli.formats import FormatOptions, Visit, detect_format, time_in
 from doorplate_client.cli.progress import progress_text
 from doorplate_client.cli.read_log import log_paths, open_log
 from doorplate_client.cli.text import CommandError, csv_line, parse_csv_line
@@ -16,6 +17,21 @@ from doorplate_client.lookup_many import LookupProgress, Waiting
 # The clients of all languages read the same logs.
 LOGS = Path(__file__).resolve().parents[3] / "test" / "clients" / "logs"
 DAY = (time_in("2026-11-27T16:10:00Z"), time_in("2026-11-27T16:20:00Z"))
+
+
+class Scripted(threading.Event):
+    """A stop event on which each wait of a reader is one step of a test; it is set after the last one."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        super().__init__()
+        self.steps = list(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self.steps:
+            self.steps.pop(0)()
+        else:
+            self.set()
+        return self.is_set()
 
 
 class LogTest(unittest.TestCase):
@@ -124,6 +140,51 @@ class LogTest(unittest.TestCase):
                 for one in log_paths([path]):
                     self.counted(one)
             self.assertNotIn("\n", str(raised.exception))
+
+    def followed(self, path: str, *steps: Callable[[], object], **options: Any) -> tuple[str, list[str]]:
+        """The format and the addresses of a log that grows by steps."""
+        log = open_log(path, FormatOptions(**options), Scripted(*steps))
+        return log.format.name, [line.read.ip for line in log.lines if isinstance(line.read, Visit)]
+
+    def test_tells_the_format_of_a_growing_log_by_the_first_address_that_is_found(self) -> None:
+        for name, field in (("iis.log", None), ("cloudfront.log", None), ("caddy.log", "request.remote_ip"), ("list.txt", None)):
+            lines = (LOGS / name).read_bytes().splitlines(keepends=True)
+            banner = b"starting\n" if name == "caddy.log" else b""
+            path = self.file(banner)
+            with open(path, "ab", buffering=0) as file:
+                steps = [lambda line=line: file.write(line) for line in lines]
+                _, found = self.followed(path, *steps, field=field)
+            self.assertEqual(len(found), 15, name)
+        self.assertEqual(self.followed(self.file("x\n" * 60 + "9.1.1.1 - -\n"))[1], ["9.1.1.1"])
+
+    def test_reads_a_rotated_log_until_it_was_quiet_for_five_seconds_and_then_the_new_one(self) -> None:
+        path = Path(self.file("9.1.1.1\n"))
+        old = path.open("a")
+        self.addCleanup(old.close)
+
+        def write(address: str) -> None:
+            old.write(f"{address}\n")
+            old.flush()
+
+        def rest() -> None:
+            pass
+
+        _, found = self.followed(
+            str(path),
+            lambda: path.rename(self.folder / "rotated"),
+            lambda: path.write_text("9.9.9.9\n"),
+            *[rest] * 9,
+            lambda: write("9.1.1.2"),
+            *[rest] * 9,
+            lambda: write("9.1.1.3"),
+            *[rest] * 10,
+            lambda: write("9.9.9.8"),
+        )
+        self.assertEqual(found, ["9.1.1.1", "9.1.1.2", "9.1.1.3", "9.9.9.9"])
+
+    def test_reads_a_log_that_was_cut_from_its_start(self) -> None:
+        path = Path(self.file("9.1.1.1 - -\n"))
+        self.assertEqual(self.followed(str(path), lambda: path.write_text("9.1.1.2\n"))[1], ["9.1.1.1", "9.1.1.2"])
 
     def test_takes_all_files_of_a_folder(self) -> None:
         self.assertIn(str(LOGS / "visits.csv"), log_paths([str(LOGS)]))

@@ -15,7 +15,7 @@ from ..types import Usage
 from .companies_file import CompaniesFile, files_of_results, finished_before
 from .formats import FORMATS, FormatOptions
 from .progress import ProgressLine
-from .read_log import STANDARD_INPUT, Log, log_paths, open_log
+from .read_log import STANDARD_INPUT, Log, check_readable, log_paths, open_log
 from .summary import Visits, check_summary, files_of_summary, write_summary
 from .text import CommandError, duration, shown
 
@@ -81,6 +81,8 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     paths = log_paths(options.logs, (*results, *summary))
     if options.follow and (len(paths) > 1 or paths[0] == STANDARD_INPUT):
         raise CommandError("--follow takes one file")
+    if options.follow:
+        check_readable(paths[0])
     before = finished_before(options.out, options.force)
     if options.summary is not None:
         check_summary(options.summary, (*results, *(path for path in paths if path != STANDARD_INPUT)), options.force)
@@ -105,14 +107,13 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     finally:
         stop.set()
         file.close()
-    if not is_done or options.follow:
-        rest = options.out if options.follow else f"{options.out}.part"
-        terminal.write(
-            f"{reading}.\nStopped: the same command goes on from here. The results so far are in {rest}.\n"
-        )
-        return options.follow
-    rows = file.finish({ip: visits.requests for ip, visits in reading.visits.items()})
-    terminal.write(f"{reading}.\nThe results are in {options.out}.\n")
+    stopped = "Stopped: the same command goes on from here. The results so far are in"
+    if not is_done and not options.follow:
+        terminal.write(f"{reading}.\n{stopped} {options.out}.part.\n")
+        return False
+    # A copy, since the thread that follows a log may still add to it.
+    rows = file.finish({ip: visits.requests for ip, visits in list(reading.visits.items())})
+    terminal.write(f"{reading}.\n{stopped if options.follow else 'The results are in'} {options.out}.\n")
     if options.summary is not None:
         write_summary(options.summary, rows, reading.visits)
     return True
