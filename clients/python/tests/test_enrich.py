@@ -108,6 +108,9 @@ class EnrichTest(Folder):
         _, said = self.run_enrich(self.answering(found, daily=3), dry_run=True)
         told = r"3 to look up; the key takes 1 of 3 new addresses today; at least 1 s if all are saved, or 1 more days"
         self.assertRegex(said, told)
+        _, said = self.run_enrich(self.answering(found, daily=2), dry_run=True)
+        told = r"the key's 2 new addresses of today are used up; at least 1 s if all are saved, or 2 more days if all"
+        self.assertRegex(said, told)
         self.assertEqual((self.asked, self.out.exists(), self.part.exists()), ([], False, False))
 
     def test_ends_at_a_refusal_that_says_nothing_of_the_address_and_writes_no_line_for_it(self) -> None:
@@ -123,9 +126,11 @@ class EnrichTest(Folder):
     def test_waits_for_no_midnight_with_a_key_that_takes_no_new_address_and_tries_again(self) -> None:
         limited = (429, {"Retry-After": "40000"}, error("enrichment_limit"))
         client = self.answering(lambda ip: limited if ip == "9.1.1.2" else found(ip), daily=0)
-        _, said = self.run_enrich(client)
-        self.assertIn("the key looks up saved addresses alone", said)
-        self.assertIn("1 failed (the same command tries them again)", said)
+        terminal = io.StringIO()
+        with self.assertRaisesRegex(CommandError, r"\A1 address failed: the same command tries it again\Z"):
+            enrich(EnrichOptions([str(self.log)], str(self.out)), client, terminal)
+        told = "the key looks up saved addresses alone; at least 1 s if all are saved, and new ones fail\n"
+        self.assertIn(told, terminal.getvalue())
         self.assertIn(["9.1.1.2", "enrichment_limit"], [[row[0], row[-1]] for row in self.rows(self.out)])
         self.run_enrich(self.answering(found))
         self.assertEqual(self.asked, ["9.1.1.2"])
@@ -163,6 +168,8 @@ class EnrichTest(Folder):
         ):
             with self.subTest(path.name), self.assertRaisesRegex(CommandError, reason):
                 self.run_enrich(client, summary=str(path), force=reason.startswith("is a log"))
+        with self.assertRaisesRegex(CommandError, "is a log"):
+            self.run_enrich(client, [self.folder], summary=str(self.log), force=True)
         self.assertEqual((self.asked, summary.read_text(), self.log.read_text()), ([], "precious\n", LOG))
         self.assertEqual((self.out.exists(), self.part.exists()), (False, False))
         self.run_enrich(client, summary=str(summary), force=True)
@@ -275,6 +282,16 @@ class CommandTest(Folder):
         code, said = self.end(process)
         self.assertEqual(code, 0, said)
         self.assertEqual([row[:2] for row in self.rows(self.out)], [["9.1.1.1", "2"], ["9.1.1.2", "1"]])
+
+    def test_ends_with_1_where_an_address_failed_but_not_for_one_that_no_lookup_takes(self) -> None:
+        refused = {"9.1.1.1": (400, {}, error("invalid_ip")), "9.1.1.2": (429, {}, error("enrichment_limit"))}
+        self.answering(refused.__getitem__, daily=0)
+        code, said = self.end(self.enriching(str(self.log)))
+        self.assertEqual(code, 1)
+        self.assertRegex(said, r"results are in \S+\ndoorplate-client: 1 address failed: the same command tries it again\n\Z")
+        self.assertEqual(sorted(row[-1] for row in self.rows(self.out)), ["enrichment_limit", "invalid_ip"])
+        self.log.write_text("9.1.1.1 - -\n")
+        self.assertEqual(self.end(self.enriching(str(self.log)))[0], 0)
 
     def test_stops_with_130_at_a_signal_and_the_same_command_goes_on(self) -> None:
         hangs = threading.Event()

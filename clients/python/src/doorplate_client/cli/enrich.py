@@ -16,7 +16,7 @@ from .companies_file import CompaniesFile, files_of_results, finished_before
 from .formats import FORMATS, FormatOptions
 from .progress import ProgressLine
 from .read_log import STANDARD_INPUT, Log, check_readable, log_paths, open_log
-from .summary import Visits, check_summary, files_of_summary, write_summary
+from .summary import Visits, check_summary, is_summary, write_summary
 from .text import CommandError, duration, shown
 
 
@@ -63,10 +63,9 @@ class _Counts(Counter[str]):
         self[kind] += 1
 
     def __str__(self) -> str:
-        again = " (the same command tries them again)" if self["failed"] > 0 else ""
         return (
             f"{self['company']} companies, {self['isp']} networks of providers, {self['unclassified']} unclassified, "
-            f"{self['invalid']} that no lookup takes, {self['failed']} failed{again}"
+            f"{self['invalid']} that no lookup takes, {self['failed']} failed"
         )
 
 
@@ -74,10 +73,11 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     """Look up each address of logs once, and write a line of CSV for each.
 
     Return whether the run came to its end; KeyboardInterrupt stops the lookups, and the same options continue them.
-    That is the end of a run that follows a log. Raise CommandError, DoorplateError or OSError for what else ended it.
+    That is the end of a run that follows a log. Raise CommandError, DoorplateError or OSError for what else ended it, and CommandError for addresses that failed.
     """
     results = files_of_results(options.out)
-    summary = () if options.summary is None else files_of_summary(options.summary)
+    # Another file of that name in a folder is a log, and stays one.
+    summary = [options.summary] if options.summary is not None and is_summary(options.summary) else []
     paths = log_paths(options.logs, (*results, *summary))
     if options.follow and (len(paths) > 1 or paths[0] == STANDARD_INPUT):
         raise CommandError("--follow takes one file")
@@ -103,7 +103,7 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     file = CompaniesFile(options.out, force=options.force, direct=options.follow)
     to_look_up = addresses if is_endless else list(reading.visits)
     try:
-        is_done = _look_up_all(to_look_up, file, reading, client, terminal, options)
+        is_done, failed = _look_up_all(to_look_up, file, reading, client, terminal, options)
     finally:
         stop.set()
         file.close()
@@ -116,6 +116,9 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     terminal.write(f"{reading}.\n{stopped if options.follow else 'The results are in'} {options.out}.\n")
     if options.summary is not None:
         write_summary(options.summary, rows, reading.visits)
+    if failed > 0:
+        which, again = ("address", "it") if failed == 1 else ("addresses", "them")
+        raise CommandError(f"{failed} {which} failed: the same command tries {again} again")
     return True
 
 
@@ -174,6 +177,8 @@ def _estimate(
         allowance = "the key has no daily limit of new addresses"
     elif daily == 0:
         allowance = "the key looks up saved addresses alone"
+    elif left == 0:
+        allowance = f"the key's {daily} new addresses of today are used up"
     else:
         allowance = f"the key takes {left} of {daily} new addresses today"
     if is_endless:
@@ -183,6 +188,8 @@ def _estimate(
     fastest = todo / min(rate, concurrency * 100)
     if todo == 0:
         longest = ""
+    elif daily == 0:
+        longest = ", and new ones fail"
     elif daily and left is not None and todo > left:
         longest = f", or {math.ceil((todo - left) / daily)} more days if all are new"
     else:
@@ -200,8 +207,8 @@ def _look_up_all(
     client: Client,
     terminal: TextIO,
     options: EnrichOptions,
-) -> bool:
-    """Return False if it was stopped. Raise DoorplateError for a refusal that says nothing of the address."""
+) -> tuple[bool, int]:
+    """Return whether it was not stopped, and how many addresses failed. Raise DoorplateError for a refusal that says nothing of the address."""
     counts = _Counts()
     end = "; "
     many = client.lookup_many(addresses, concurrency=options.concurrency, skip=file.finished)
@@ -214,15 +221,16 @@ def _look_up_all(
                 visits = reading.visits.get(looked.ip)
                 file.write(looked, visits.requests if visits else 0)
                 counts.add(looked)
+        is_done = True
     except KeyboardInterrupt:
-        return False
+        is_done = False
     except BaseException:
         # What ended it stands in a line of its own.
         end = ".\n"
         raise
     finally:
         terminal.write(f"{counts}{end}")
-    return True
+    return is_done, counts["failed"]
 
 
 def _is_invalid(looked: LookedUp) -> bool:

@@ -48,8 +48,8 @@ class Format:
 
 
 ADDRESS_FIELDS = (
-    *("ip", "ip_address", "ip address", "ipaddress", "remote_addr", "remote_ip", "client_ip", "clientip"),
-    *("remoteip", "c-ip", "clienthost", "client", "source_ip", "host"),
+    *("ip", "remote_addr", "remote_ip", "client_ip", "clientip", "remoteip", "c-ip", "clienthost"),
+    *("client", "source_ip", "ip_address", "ip address", "ipaddress", "host"),
 )
 # Caddy's come first: `client_ip` is the visitor behind its trusted proxies.
 ADDRESS_PATHS = ("request.client_ip", "request.remote_ip", *ADDRESS_FIELDS)

@@ -43,6 +43,14 @@ def check_summary(path: str, others: Iterable[str], force: bool) -> None:
     own_text(path, HEADER, force)
 
 
+def is_summary(path: str) -> bool:
+    """Return whether an earlier run has written the file."""
+    try:
+        return own_text(path, HEADER, force=False) is not None
+    except CommandError:
+        return False
+
+
 def files_of_summary(path: str) -> tuple[str, ...]:
     """Return all the files that writing a summary makes, also for a moment."""
     return path, f"{path}.new"
