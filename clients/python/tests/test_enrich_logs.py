@@ -87,11 +87,26 @@ class LogTest(unittest.TestCase):
         self.assertEqual(self.addresses(hosts), {"9.1.1.1": 1, "9.1.1.2": 1, "2a00::1": 1})
         self.assertEqual(self.addresses(f"9.1.1.1:50000{end}[2a00::1]:443\n"), {"9.1.1.1": 1, "2a00::1": 1})
 
+    def test_takes_the_forwarded_column_of_w3c_where_the_own_address_is_not_public_or_as_asked(self) -> None:
+        for separator, name, blank in (" ", "X-Forwarded-For", "+"), (" ", "cs(X-Forwarded-For)", "+"), ("\t", "x-forwarded-for", "%20"):
+            lines = [f"10.0.0.1 10.0.0.2,{blank}9.1.1.1", "9.1.1.2 9.9.9.9", "9.1.1.3 -", "- 9.1.1.4", "10.0.0.1 -"]
+            log = f"#Software: x\n#Fields: c-ip {name}\n" + "".join(f"{line}\n" for line in lines).replace(" ", separator)
+            own = {"9.1.1.3": 1}
+            with self.subTest(name):
+                both = {"9.1.1.1": 1, "9.1.1.2": 1, "9.1.1.4": 1, "10.0.0.1": 1, **own}
+                self.assertEqual(self.addresses(log), both)
+                self.assertEqual(self.addresses(log, ip_from="first"), {"10.0.0.1": 2, "9.1.1.2": 1, **own})
+                last = {"9.1.1.1": 1, "9.9.9.9": 1, "9.1.1.4": 1, "10.0.0.1": 1, **own}
+                self.assertEqual(self.addresses(log, ip_from="last"), last)
+                self.assertEqual(self.addresses(log, field=name), {"9.1.1.1": 1, "9.9.9.9": 1, "9.1.1.4": 1})
+
     def test_finds_the_address_at_any_path_of_json_and_in_any_column(self) -> None:
         nested = '{"a":{"b":{"c":"9.1.1.1"}},"ip":"9.9.9.9"}\n{"a.b":{"c":"[2a00::1]:443"}}\nnull\n{\n'
         self.assertEqual(self.addresses(nested, field="a.b.c", format="json"), {"9.1.1.1": 1})
         listed = '{"headers":{"X-Forwarded-For":["9.1.1.1"]}}\n'
         self.assertEqual(self.addresses(listed, field="headers.X-Forwarded-For.0"), {"9.1.1.1": 1})
+        several = '{"for":["10.0.0.1",7,"10.0.0.2, 9.1.1.1","9.9.9.9"]}\n{"for":["10.0.0.1"]}\n{"for":[]}\n'
+        self.assertEqual(self.addresses(several, field="for"), {"9.1.1.1": 1, "10.0.0.1": 1})
         columns = "time,visitor\n1,9.1.1.1:80\n"
         self.assertEqual(self.addresses(columns, field="Visitor", format="csv"), {"9.1.1.1": 1})
         self.assertEqual(self.addresses('"a,b",9.1.1.1\n"c",9.1.1.2\n'), {"9.1.1.1": 1, "9.1.1.2": 1})
@@ -112,8 +127,9 @@ class LogTest(unittest.TestCase):
         self.assertEqual(self.addresses("", field="visitor"), {})
 
     def test_unpacks_several_members_of_gzip_whatever_the_name(self) -> None:
-        members = gzip.compress(b"9.1.1.1 - -\n") + gzip.compress(b"9.1.1.2 - -\n") + b"\0" * 20
-        self.assertEqual(self.addresses(members), {"9.1.1.1": 1, "9.1.1.2": 1})
+        members = gzip.compress(b"9.1.1.1 - -\n") + gzip.compress(b"9.1.1.2 - -\n")
+        for rest in (b"", b"\0" * 20, b"\x1f and more"):
+            self.assertEqual(self.addresses(members + rest), {"9.1.1.1": 1, "9.1.1.2": 1}, rest)
         long = gzip.compress(b"".join(b"9.1.1.%d - -\n" % (number % 200) for number in range(20_000)), mtime=0)
         self.assertEqual(sum(self.addresses(long * 2).values()), 40_000)
 

@@ -27,8 +27,8 @@ or 130 (stopped).
 
   --format      {", ".join(FORMATS)}; by default what the first lines look like
   --field       the address's path in JSON objects, as request.remote_ip, or its column of CSV, TSV or W3C
-  --ip-from     first: the line's own address; last: the X-Forwarded-For at its end; by default the last where the first
-                is not public
+  --ip-from     first: the line's own address; last: the X-Forwarded-For at its end, or in a column of W3C; by default the
+                last where the first is not public
   --out         the file that is written, and continued
   --summary     a file of the visits of each company, replaced by each run
   --force       replaces a FILE, or a summary, that holds something else

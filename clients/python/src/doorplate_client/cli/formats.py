@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any, Callable, Literal, Mapping, NamedTuple, Sequence, Union
+from urllib.parse import unquote_plus
 
 from .._addresses import address_in, is_local
 from .text import CommandError, parse_csv_line
 
 FORMATS = ("combined", "json", "alb", "w3c", "haproxy", "csv", "tsv")
 FORMATS_WITH_FIELDS = ("json", "w3c", "csv", "tsv")
-# Which address of a line is the visitor's: that of the connection, or that of the X-Forwarded-For at the end.
+# Which address of a line is the visitor's: that of the connection, or that of X-Forwarded-For.
 IpFrom = Literal["first", "last"]
 
 
@@ -138,6 +139,12 @@ def _first_address(values: Sequence[object]) -> str | None:
     return next((ip for ip in map(address_in, values) if ip is not None), None)
 
 
+def _visitor(own: str | None, forwarded: str | None, ip_from: IpFrom | None) -> str | None:
+    """Return the address of the connection, or that which a proxy names; by default the first that is public."""
+    is_forwarded = ip_from == "last" or (ip_from is None and (own is None or is_local(own)))
+    return (forwarded if is_forwarded else None) or own
+
+
 def _combined(ip_from: IpFrom | None) -> Format:
     """Common, combined, with a virtual host before it, and nginx's with X-Forwarded-For at either end."""
 
@@ -148,8 +155,7 @@ def _combined(ip_from: IpFrom | None) -> Format:
         own = _first_address(words[::-1] if _WITH_PORT.fullmatch(words[0]) else words)
         quoted = _LAST_QUOTED.search(line)
         forwarded = address_in(quoted[1]) if quoted else None
-        is_forwarded = ip_from == "last" or (ip_from is None and (own is None or is_local(own)))
-        return _visit((forwarded if is_forwarded else None) or own, line)
+        return _visit(_visitor(own, forwarded, ip_from), line)
 
     return Format("common or combined (Apache, nginx)", read)
 
@@ -186,7 +192,11 @@ def _json(field: str | None) -> Format:
         if field is None:
             ip = _first_address([_value_at(insensitive, path) for path in ADDRESS_PATHS])
         else:
-            ip = address_in(_value_at(found, field))
+            value = _value_at(found, field)
+            # Caddy writes each header as an array.
+            if isinstance(value, list):
+                value = ",".join(one for one in value if isinstance(one, str))
+            ip = address_in(value)
         times = (insensitive.get(name) for name in TIME_FIELDS)
         return _visit(ip, next((value for value in times if time_in(value) is not None), None))
 
@@ -209,10 +219,9 @@ def _haproxy() -> Format:
     return Format("HAProxy", read)
 
 
-def _w3c(field: str | None) -> Format:
+def _w3c(field: str | None, ip_from: IpFrom | None) -> Format:
     """IIS and CloudFront: comments begin with #, and ``#Fields:`` names the columns, anew wherever it stands."""
     columns: Mapping[str, int] = {}
-    wanted = ("c-ip", "x-forwarded-for") if field is None else (field.lower(),)
 
     def read(line: str) -> Read:
         nonlocal columns
@@ -228,7 +237,14 @@ def _w3c(field: str | None) -> Format:
             index = columns.get(name, len(cells))
             return cells[index] if index < len(cells) else None
 
-        ip = _first_address([cell(name) for name in wanted])
+        def address(*names: str) -> str | None:
+            # IIS writes a blank as +, CloudFront as %20.
+            return _first_address([unquote_plus(cell(name) or "") for name in names])
+
+        if field is None:
+            ip = _visitor(address("c-ip"), address("x-forwarded-for", "cs(x-forwarded-for)"), ip_from)
+        else:
+            ip = address(field.lower())
         return _visit(ip, f"{cell('date') or ''} {cell('time') or ''}")
 
     return Format("W3C extended (IIS, CloudFront)", read)
@@ -267,7 +283,7 @@ def format_of(name: str, options: FormatOptions = FormatOptions()) -> Format:
         "combined": lambda: _combined(options.ip_from),
         "json": lambda: _json(options.field),
         "alb": _alb,
-        "w3c": lambda: _w3c(options.field),
+        "w3c": lambda: _w3c(options.field, options.ip_from),
         "haproxy": _haproxy,
         "csv": lambda: _separated(",", options.field),
         "tsv": lambda: _separated("\t", options.field),

@@ -178,7 +178,7 @@ def _unpack(packed: Iterable[bytes], magic: bytes, begin: Callable[[], Any]) -> 
     for chunk in packed:
         while chunk:
             if member is None:
-                if chunk[:1] != magic[:1]:
+                if not magic.startswith(chunk[: len(magic)]):
                     return
                 member = begin()
             try:
