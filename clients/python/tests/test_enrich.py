@@ -288,7 +288,8 @@ class CommandTest(Folder):
         self.answering(refused.__getitem__, daily=0)
         code, said = self.end(self.enriching(str(self.log)))
         self.assertEqual(code, 1)
-        self.assertRegex(said, r"results are in \S+\ndoorplate-client: 1 address failed: the same command tries it again\n\Z")
+        told = r"results are in \S+\ndoorplate-client: 1 address failed: the same command tries it again\n\Z"
+        self.assertRegex(said, told)
         self.assertEqual(sorted(row[-1] for row in self.rows(self.out)), ["enrichment_limit", "invalid_ip"])
         self.log.write_text("9.1.1.1 - -\n")
         self.assertEqual(self.end(self.enriching(str(self.log)))[0], 0)

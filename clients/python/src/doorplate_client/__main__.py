@@ -21,12 +21,12 @@ HELP = f"""doorplate-client enrich LOG… --out FILE [options]
 
 Looks up each address of logs once and writes a line of CSV for each. A LOG is a file, a folder of files, or - for the
 standard input; gzip, zstd (Python 3.14 or later) and UTF-16 are recognised, and so is the format. Results go to
-FILE.part, which gets its name at the end. Stop it with Ctrl-C; the same command goes on where it was stopped, takes up a
-finished FILE, and tries addresses again that failed. It exits with 0, 1 (failed, also where an address did), 2 (wrong usage)
-or 130 (stopped).
+FILE.part, which gets its name at the end. Stop it with Ctrl-C; the same command goes on where it was stopped, takes up
+a finished FILE, and tries addresses again that failed. It exits with 0, 1 (failed, also where an address did), 2 (wrong
+usage) or 130 (stopped).
 
   --format      {", ".join(FORMATS)}; by default what the first lines look like
-  --field       the address's path in JSON objects, as request.remote_ip, or its column of CSV, TSV or W3C
+  --field       the address's path in JSON objects, as request.remote_ip, or its column in CSV, TSV or W3C
   --ip-from     first: the line's own address; last: the X-Forwarded-For at its end, or in a column of W3C; by default the
                 last where the first is not public
   --out         the file that is written, and continued

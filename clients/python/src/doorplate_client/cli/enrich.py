@@ -73,7 +73,8 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     """Look up each address of logs once, and write a line of CSV for each.
 
     Return whether the run came to its end; KeyboardInterrupt stops the lookups, and the same options continue them.
-    That is the end of a run that follows a log. Raise CommandError, DoorplateError or OSError for what else ended it, and CommandError for addresses that failed.
+    That is the end of a run that follows a log. Raise CommandError where addresses failed, and CommandError,
+    DoorplateError or OSError for what else ended it.
     """
     results = files_of_results(options.out)
     # Another file of that name in a folder is a log, and stays one.
@@ -131,6 +132,8 @@ def _addresses_of(
     """
     for path in paths:
         log = open_log(path, options.formats, stop if options.follow else None)
+        if stop.is_set():
+            return
         terminal.write(f"{path}: {log.format.name}\n")
         found = 0
         for line in log.lines:
@@ -208,7 +211,10 @@ def _look_up_all(
     terminal: TextIO,
     options: EnrichOptions,
 ) -> tuple[bool, int]:
-    """Return whether it was not stopped, and how many addresses failed. Raise DoorplateError for a refusal that says nothing of the address."""
+    """Return whether it came to its end, and how many addresses failed.
+
+    Raise DoorplateError for a refusal that says nothing of the address.
+    """
     counts = _Counts()
     end = "; "
     many = client.lookup_many(addresses, concurrency=options.concurrency, skip=file.finished)

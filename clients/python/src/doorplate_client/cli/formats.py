@@ -237,12 +237,13 @@ def _w3c(field: str | None, ip_from: IpFrom | None) -> Format:
             index = columns.get(name, len(cells))
             return cells[index] if index < len(cells) else None
 
-        def address(*names: str) -> str | None:
-            # IIS writes a blank as +, CloudFront as %20.
-            return _first_address([unquote_plus(cell(name) or "") for name in names])
+        def address(name: str) -> str | None:
+            # In a list, IIS writes a blank as +, CloudFront as %20.
+            text = cell(name)
+            return address_in(unquote_plus(text)) if text else None
 
         if field is None:
-            ip = _visitor(address("c-ip"), address("x-forwarded-for", "cs(x-forwarded-for)"), ip_from)
+            ip = _visitor(address("c-ip"), address("x-forwarded-for") or address("cs(x-forwarded-for)"), ip_from)
         else:
             ip = address(field.lower())
         return _visit(ip, f"{cell('date') or ''} {cell('time') or ''}")

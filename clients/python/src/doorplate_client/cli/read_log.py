@@ -91,7 +91,7 @@ def check_readable(path: str) -> None:
 
 
 def _sample(texts: Iterator[str], options: FormatOptions, is_live: bool) -> list[str]:
-    """Return the lines that tell the format. is_live: the next line may be long in coming, and one address is enough."""
+    """Return the lines that tell the format. is_live: one address is enough, since the next line may take hours."""
     sample: list[str] = []
     for text in itertools.islice(texts, SAMPLE_LINES):
         sample.append(text)
