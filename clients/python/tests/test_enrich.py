@@ -183,6 +183,7 @@ class EnrichTest(Folder):
         for end in (".part", ".new"):
             Path(f"{self.out}{end}").write_text(HEADER)
         summary = str(self.folder / "summary.csv")
+        Path(summary).touch()
         for lines in ("5 lines", "6 lines"):
             _, said = self.run_enrich(self.answering(found), [self.folder], summary=summary)
             self.assertIn(f"{lines}, 1 with addresses that are not public, 1 without one.\n", said)

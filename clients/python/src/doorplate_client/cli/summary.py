@@ -44,11 +44,12 @@ def check_summary(path: str, others: Iterable[str], force: bool) -> None:
 
 
 def is_summary(path: str) -> bool:
-    """Return whether an earlier run has written the file."""
+    """Return whether an earlier run has written the file, or nobody has yet."""
     try:
-        return own_text(path, HEADER, force=False) is not None
+        own_text(path, HEADER, force=False)
     except CommandError:
         return False
+    return True
 
 
 def files_of_summary(path: str) -> tuple[str, ...]:
