@@ -15,6 +15,7 @@ from service import KEY, Service, ServiceTestCase, error
 from doorplate_client import Client, DoorplateError, LookedUp
 from doorplate_client.cli.companies_file import HEADER, CompaniesFile, finished_before
 from doorplate_client.cli.enrich import EnrichOptions, enrich
+from doorplate_client.cli.formats import FormatOptions
 from doorplate_client.cli.text import CommandError, parse_csv_line
 
 LOG = "9.1.1.1 - - [27/Nov/2026:16:18:16 +0000]\n9.1.1.2 - -\n9.1.1.1 - -\n10.0.0.1 - -\nx\n"
@@ -107,6 +108,9 @@ class EnrichTest(Folder):
         _, said = self.run_enrich(self.answering(found, daily=3), dry_run=True)
         told = r"3 to look up; the key takes 1 of 3 new addresses today; at least 1 s if all are saved, or 1 more days"
         self.assertRegex(said, told)
+        _, said = self.run_enrich(self.answering(found, daily=2), dry_run=True)
+        told = r"the key's 2 new addresses of today are used up; at least 1 s if all are saved, or 2 more days if all"
+        self.assertRegex(said, told)
         self.assertEqual((self.asked, self.out.exists(), self.part.exists()), ([], False, False))
 
     def test_ends_at_a_refusal_that_says_nothing_of_the_address_and_writes_no_line_for_it(self) -> None:
@@ -122,9 +126,11 @@ class EnrichTest(Folder):
     def test_waits_for_no_midnight_with_a_key_that_takes_no_new_address_and_tries_again(self) -> None:
         limited = (429, {"Retry-After": "40000"}, error("enrichment_limit"))
         client = self.answering(lambda ip: limited if ip == "9.1.1.2" else found(ip), daily=0)
-        _, said = self.run_enrich(client)
-        self.assertIn("the key looks up saved addresses alone", said)
-        self.assertIn("1 failed (the same command tries them again)", said)
+        terminal = io.StringIO()
+        with self.assertRaisesRegex(CommandError, r"\A1 address failed: the same command tries it again\Z"):
+            enrich(EnrichOptions([str(self.log)], str(self.out)), client, terminal)
+        told = "the key looks up saved addresses alone; at least 1 s if all are saved, and new ones fail\n"
+        self.assertIn(told, terminal.getvalue())
         self.assertIn(["9.1.1.2", "enrichment_limit"], [[row[0], row[-1]] for row in self.rows(self.out)])
         self.run_enrich(self.answering(found))
         self.assertEqual(self.asked, ["9.1.1.2"])
@@ -138,8 +144,51 @@ class EnrichTest(Folder):
         self.log.write_text("")
         with self.assertRaisesRegex(CommandError, "is empty"):
             self.run_enrich(client)
+        self.log.write_text(LOG)
+        with self.assertRaisesRegex(CommandError, "--field is for json"):
+            self.run_enrich(client, formats=FormatOptions(field="visitor"))
+        self.assertEqual(self.service.requests, [])
         with self.assertRaisesRegex(CommandError, "--follow takes one file"):
             self.run_enrich(client, [self.log, self.log], follow=True)
+
+
+    def test_leaves_a_file_of_something_else_where_the_summary_should_be_before_the_first_lookup(self) -> None:
+        client = self.answering(found)
+        summary = self.folder / "summary.csv"
+        summary.write_text("precious\n")
+        device = self.folder / "device"
+        device.symlink_to(os.devnull)
+        for path, reason in (
+            (summary, "is not a file of this command"),
+            (self.log, "is a log or a file of the results"),
+            *((Path(f"{self.out}{end}"), "is a log or a file of the results") for end in ("", ".part", ".new")),
+            (self.folder / "none" / "summary.csv", "there is no folder"),
+            (self.folder, "it is a folder"),
+            (device, "it is not a regular file"),
+        ):
+            with self.subTest(path.name), self.assertRaisesRegex(CommandError, reason):
+                self.run_enrich(client, summary=str(path), force=reason.startswith("is a log"))
+        with self.assertRaisesRegex(CommandError, "is a log"):
+            self.run_enrich(client, [self.folder], summary=str(self.log), force=True)
+        self.assertEqual((self.asked, summary.read_text(), self.log.read_text()), ([], "precious\n", LOG))
+        self.assertEqual((self.out.exists(), self.part.exists()), (False, False))
+        self.run_enrich(client, summary=str(summary), force=True)
+        self.log.write_text("9.1.1.2 - -\n")
+        self.run_enrich(client, summary=str(summary))
+        self.assertEqual(summary.read_text(), "name,website,visits,addresses,first,last\nof 9.1.1.2,,1,1,,\n")
+        self.assertFalse(Path(f"{summary}.new").exists())
+
+    def test_reads_no_file_of_its_own_and_no_dangling_link_as_a_log_of_a_folder(self) -> None:
+        (self.folder / "gone.log").symlink_to(self.folder / "none")
+        for end in (".part", ".new"):
+            Path(f"{self.out}{end}").write_text(HEADER)
+        summary = str(self.folder / "summary.csv")
+        Path(summary).touch()
+        for lines in ("5 lines", "6 lines"):
+            _, said = self.run_enrich(self.answering(found), [self.folder], summary=summary)
+            self.assertIn(f"{lines}, 1 with addresses that are not public, 1 without one.\n", said)
+            self.log.write_text(LOG + "9.1.1.3 - -\n")
+        self.assertEqual(self.asked, ["9.1.1.3"])
 
 
 class CompaniesFileTest(Folder):
@@ -216,21 +265,35 @@ class CommandTest(Folder):
 
     def test_ends_with_1_and_one_line_at_a_log_that_cannot_be_read(self) -> None:
         self.answering(found)
-        code, said = self.end(self.enriching(str(self.folder / "none.log")))
-        self.assertEqual(code, 1)
-        self.assertRegex(said, r"\Adoorplate-client: \S+none.log cannot be read: there is no such file\n\Z")
+        self.part.write_text(HEADER)
+        for options in ([], ["--follow"]):
+            code, said = self.end(self.enriching(str(self.folder / "none.log"), *options))
+            self.assertEqual(code, 1)
+            self.assertRegex(said, r"\Adoorplate-client: \S+none.log cannot be read: there is no such file\n\Z")
+            self.assertEqual((self.out.exists(), self.part.read_text()), (False, HEADER))
 
     def test_reads_the_standard_input_and_looks_up_what_comes_before_its_end(self) -> None:
         self.answering(found)
         process = self.enriching("-")
         assert process.stdin
-        process.stdin.write(b"9.1.1.1 - -\n" * 50)
+        process.stdin.write(b"9.1.1.1\n")
         process.stdin.flush()
         self.wait_until("the first row", lambda: self.part.exists() and len(self.rows(self.part)) == 1)
-        process.stdin.write(b"9.1.1.2 - -\n")
+        process.stdin.write(b"9.1.1.1\n9.1.1.2\n")
         code, said = self.end(process)
         self.assertEqual(code, 0, said)
-        self.assertEqual([row[:2] for row in self.rows(self.out)], [["9.1.1.1", "50"], ["9.1.1.2", "1"]])
+        self.assertEqual([row[:2] for row in self.rows(self.out)], [["9.1.1.1", "2"], ["9.1.1.2", "1"]])
+
+    def test_ends_with_1_where_an_address_failed_but_not_for_one_that_no_lookup_takes(self) -> None:
+        refused = {"9.1.1.1": (400, {}, error("invalid_ip")), "9.1.1.2": (429, {}, error("enrichment_limit"))}
+        self.answering(refused.__getitem__, daily=0)
+        code, said = self.end(self.enriching(str(self.log)))
+        self.assertEqual(code, 1)
+        told = r"results are in \S+\ndoorplate-client: 1 address failed: the same command tries it again\n\Z"
+        self.assertRegex(said, told)
+        self.assertEqual(sorted(row[-1] for row in self.rows(self.out)), ["enrichment_limit", "invalid_ip"])
+        self.log.write_text("9.1.1.1 - -\n")
+        self.assertEqual(self.end(self.enriching(str(self.log)))[0], 0)
 
     def test_stops_with_130_at_a_signal_and_the_same_command_goes_on(self) -> None:
         hangs = threading.Event()
@@ -254,25 +317,27 @@ class CommandTest(Folder):
         self.assertIn("1 finished before, 1 to look up", said)
         self.assertEqual(len(self.rows(self.out)), 2)
 
-    def test_follows_a_growing_log_also_when_it_is_rotated_and_writes_to_the_file_directly(self) -> None:
+    def test_follows_a_growing_log_and_puts_the_counts_and_the_summary_right_at_its_end(self) -> None:
         self.answering(found)
         self.log.write_text("9.1.1.1 - -\n")
-        process = self.enriching(str(self.log), "--follow")
+        summary = self.folder / "summary.csv"
+        process = self.enriching(str(self.log), "--follow", "--summary", str(summary))
 
         def written(count: int) -> None:
             self.wait_until(f"{count} rows", lambda: self.out.exists() and len(self.rows(self.out)) == count)
 
         written(1)
         with self.log.open("a") as file:
-            file.write("9.1.1.2 - -\n9.1.1.1 - -\n")
+            file.write("9.1.1.1 - -\n9.1.1.2 - -\n")
         written(2)
-        self.log.rename(self.folder / "access.log.1")
-        self.log.write_text("9.1.1.3 - -\n")
-        written(3)
         process.send_signal(signal.SIGINT)
         code, said = self.end(process)
         self.assertEqual(code, 0, said)
-        self.assertEqual([row[0] for row in self.rows(self.out)], ["9.1.1.1", "9.1.1.2", "9.1.1.3"])
+        self.assertEqual([row[:2] for row in self.rows(self.out)], [["9.1.1.1", "2"], ["9.1.1.2", "1"]])
+        self.assertEqual(
+            summary.read_text(),
+            "name,website,visits,addresses,first,last\nof 9.1.1.1,,2,1,,\nof 9.1.1.2,,1,1,,\n",
+        )
 
 
 if __name__ == "__main__":

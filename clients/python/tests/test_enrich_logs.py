@@ -1,13 +1,14 @@
 import gzip
 import json
 import tempfile
+import threading
 import unittest
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from doorplate_client._addresses import canonical_address, is_local
-from doorplate_client.cli.formats import FormatOptions, detect_format, time_in
+from doorplate_client.cli.formats import FormatOptions, Visit, detect_format, time_in
 from doorplate_client.cli.progress import progress_text
 from doorplate_client.cli.read_log import log_paths, open_log
 from doorplate_client.cli.text import CommandError, csv_line, parse_csv_line
@@ -16,6 +17,21 @@ from doorplate_client.lookup_many import LookupProgress, Waiting
 # The clients of all languages read the same logs.
 LOGS = Path(__file__).resolve().parents[3] / "test" / "clients" / "logs"
 DAY = (time_in("2026-11-27T16:10:00Z"), time_in("2026-11-27T16:20:00Z"))
+
+
+class Scripted(threading.Event):
+    """A stop event on which each wait of a reader is one step of a test; it is set after the last one."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        super().__init__()
+        self.steps = list(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self.steps:
+            self.steps.pop(0)()
+        else:
+            self.set()
+        return self.is_set()
 
 
 class LogTest(unittest.TestCase):
@@ -65,20 +81,59 @@ class LogTest(unittest.TestCase):
         self.assertEqual(self.addresses(log, ip_from="last"), {"9.1.1.1": 1, "9.9.9.9": 1, "9.1.1.3": 1})
         self.assertEqual(self.addresses(log, ip_from="first"), {"10.0.0.1": 1, "9.1.1.2": 1, "9.1.1.3": 1})
 
+    def test_takes_the_visitor_behind_a_virtual_host_that_is_an_address_with_a_port(self) -> None:
+        end = ' - - [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 2 "-" "curl"\n'
+        hosts = f"9.9.9.9:443 9.1.1.1{end}[2a00::9]:443 9.1.1.2{end}9.9.9.9:80 2a00::1{end}"
+        self.assertEqual(self.addresses(hosts), {"9.1.1.1": 1, "9.1.1.2": 1, "2a00::1": 1})
+        self.assertEqual(self.addresses(f"9.1.1.1:50000{end}[2a00::1]:443\n"), {"9.1.1.1": 1, "2a00::1": 1})
+
+    def test_takes_the_forwarded_column_of_w3c_where_the_own_address_is_not_public_or_as_asked(self) -> None:
+        for separator, name, blank in (
+            (" ", "X-Forwarded-For", "+"),
+            (" ", "cs(X-Forwarded-For)", "+"),
+            ("\t", "x-forwarded-for", "%20"),
+        ):
+            lines = f"10.0.0.1 10.0.0.2,{blank}9.1.1.1\n9.1.1.2 9.9.9.9\n9.1.1.3 -\n- 9.1.1.4\n10.0.0.1 -\n"
+            log = f"#Software: x\n#Fields: c-ip {name}\n" + lines.replace(" ", separator)
+            own = {"9.1.1.3": 1}
+            with self.subTest(name):
+                both = {"9.1.1.1": 1, "9.1.1.2": 1, "9.1.1.4": 1, "10.0.0.1": 1, **own}
+                self.assertEqual(self.addresses(log), both)
+                self.assertEqual(self.addresses(log, ip_from="first"), {"10.0.0.1": 2, "9.1.1.2": 1, **own})
+                last = {"9.1.1.1": 1, "9.9.9.9": 1, "9.1.1.4": 1, "10.0.0.1": 1, **own}
+                self.assertEqual(self.addresses(log, ip_from="last"), last)
+                self.assertEqual(self.addresses(log, field=name), {"9.1.1.1": 1, "9.9.9.9": 1, "9.1.1.4": 1})
+
     def test_finds_the_address_at_any_path_of_json_and_in_any_column(self) -> None:
         nested = '{"a":{"b":{"c":"9.1.1.1"}},"ip":"9.9.9.9"}\n{"a.b":{"c":"[2a00::1]:443"}}\nnull\n{\n'
         self.assertEqual(self.addresses(nested, field="a.b.c", format="json"), {"9.1.1.1": 1})
         listed = '{"headers":{"X-Forwarded-For":["9.1.1.1"]}}\n'
         self.assertEqual(self.addresses(listed, field="headers.X-Forwarded-For.0"), {"9.1.1.1": 1})
+        several = '{"for":["10.0.0.1",7,"10.0.0.2, 9.1.1.1","9.9.9.9"]}\n{"for":["10.0.0.1"]}\n{"for":[]}\n'
+        self.assertEqual(self.addresses(several, field="for"), {"9.1.1.1": 1, "10.0.0.1": 1})
         columns = "time,visitor\n1,9.1.1.1:80\n"
         self.assertEqual(self.addresses(columns, field="Visitor", format="csv"), {"9.1.1.1": 1})
         self.assertEqual(self.addresses('"a,b",9.1.1.1\n"c",9.1.1.2\n'), {"9.1.1.1": 1, "9.1.1.2": 1})
+        self.assertEqual(self.addresses("time,visitor[ip]\n1,9.1.1.1\n", field="Visitor[IP]"), {"9.1.1.1": 1})
+        self.assertEqual(self.addresses("ip\tVisitor\n9.9.9.9\t9.1.1.1\n", field="visitor"), {"9.1.1.1": 1})
+        self.assertEqual(self.addresses("visitor\n9.1.1.1\n", field="visitor"), {"9.1.1.1": 1})
+        for log in ("time,IP_Address\nx,9.1.1.1\n", "time\tip address\nx\t9.1.1.1\n", '"IPAddress"\n9.1.1.1\n'):
+            self.assertEqual(self.addresses(log), {"9.1.1.1": 1}, log)
         with self.assertRaisesRegex(CommandError, "no column visitor"):
             self.addresses("time,ip\n", field="visitor", format="csv")
 
+    def test_refuses_a_field_where_the_format_has_none(self) -> None:
+        for name in ("apache-combined.log", "alb.log", "haproxy.log"):
+            with self.assertRaisesRegex(CommandError, "--field is for json, w3c, csv, tsv alone"):
+                self.counted(str(LOGS / name), field="visitor")
+        with self.assertRaisesRegex(CommandError, "is read as combined"):
+            self.addresses("visitor\n9.1.1.1\n", field="visitor", format="combined")
+        self.assertEqual(self.addresses("", field="visitor"), {})
+
     def test_unpacks_several_members_of_gzip_whatever_the_name(self) -> None:
-        members = gzip.compress(b"9.1.1.1 - -\n") + gzip.compress(b"9.1.1.2 - -\n") + b"\0" * 20
-        self.assertEqual(self.addresses(members), {"9.1.1.1": 1, "9.1.1.2": 1})
+        members = gzip.compress(b"9.1.1.1 - -\n") + gzip.compress(b"9.1.1.2 - -\n")
+        for rest in (b"", b"\0" * 20, b"\x1f and more"):
+            self.assertEqual(self.addresses(members + rest), {"9.1.1.1": 1, "9.1.1.2": 1}, rest)
         long = gzip.compress(b"".join(b"9.1.1.%d - -\n" % (number % 200) for number in range(20_000)), mtime=0)
         self.assertEqual(sum(self.addresses(long * 2).values()), 40_000)
 
@@ -105,6 +160,51 @@ class LogTest(unittest.TestCase):
                 for one in log_paths([path]):
                     self.counted(one)
             self.assertNotIn("\n", str(raised.exception))
+
+    def followed(self, path: str, *steps: Callable[[], object], **options: Any) -> tuple[str, list[str]]:
+        """The format and the addresses of a log that grows by steps."""
+        log = open_log(path, FormatOptions(**options), Scripted(*steps))
+        return log.format.name, [line.read.ip for line in log.lines if isinstance(line.read, Visit)]
+
+    def test_tells_the_format_of_a_growing_log_by_the_first_address_that_is_found(self) -> None:
+        for name in ("iis.log", "cloudfront.log", "caddy.log", "visits.csv", "list.txt"):
+            lines = (LOGS / name).read_bytes().splitlines(keepends=True)
+            banner = b"starting\n" if name == "caddy.log" else b""
+            path = self.file(banner)
+            with open(path, "ab", buffering=0) as file:
+                steps = [lambda line=line: file.write(line) for line in lines]
+                _, found = self.followed(path, *steps)
+            self.assertEqual(len(found), 15, name)
+        self.assertEqual(self.followed(self.file("x\n" * 60 + "9.1.1.1 - -\n"))[1], ["9.1.1.1"])
+
+    def test_reads_a_rotated_log_until_it_was_quiet_for_five_seconds_and_then_the_new_one(self) -> None:
+        path = Path(self.file("9.1.1.1\n"))
+        old = path.open("a")
+        self.addCleanup(old.close)
+
+        def write(address: str) -> None:
+            old.write(f"{address}\n")
+            old.flush()
+
+        def rest() -> None:
+            pass
+
+        _, found = self.followed(
+            str(path),
+            lambda: path.rename(self.folder / "rotated"),
+            lambda: path.write_text("9.9.9.9\n"),
+            *[rest] * 9,
+            lambda: write("9.1.1.2"),
+            *[rest] * 9,
+            lambda: write("9.1.1.3"),
+            *[rest] * 10,
+            lambda: write("9.9.9.8"),
+        )
+        self.assertEqual(found, ["9.1.1.1", "9.1.1.2", "9.1.1.3", "9.9.9.9"])
+
+    def test_reads_a_log_that_was_cut_from_its_start(self) -> None:
+        path = Path(self.file("9.1.1.1 - -\n"))
+        self.assertEqual(self.followed(str(path), lambda: path.write_text("9.1.1.2\n"))[1], ["9.1.1.1", "9.1.1.2"])
 
     def test_takes_all_files_of_a_folder(self) -> None:
         self.assertIn(str(LOGS / "visits.csv"), log_paths([str(LOGS)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Callable, Iterable, Mapping
+from typing import Callable, Mapping
 
 from ..lookup_many import LookedUp
 from .text import CommandError, csv_line, parse_csv_line
@@ -41,7 +41,7 @@ class CompaniesFile:
         self._target = path if direct else f"{path}.part"
         # Addresses that an earlier run has finished: with a result, or because they are none.
         self.finished = frozenset(map(_ip_of, before))
-        _replace(self._target, before)
+        replace_file(self._target, HEADER + "".join(f"{line}\n" for line in before))
         if direct and os.path.exists(f"{path}.part"):
             os.remove(f"{path}.part")
         # Without a buffer, a line is written as a whole, or not at all.
@@ -57,7 +57,7 @@ class CompaniesFile:
         cells = [parse_csv_line(line) for line in _lines_in(_text_of(self._target))]
         for row in cells:
             row[1] = str(requests.get(row[0], row[1]))
-        _replace(self._target, (csv_line(row)[:-1] for row in cells))
+        replace_file(self._target, HEADER + "".join(map(csv_line, cells)))
         os.replace(self._target, self._path)
         return [Row(row[0], row[4], row[5]) for row in cells]
 
@@ -74,6 +74,11 @@ def finished_before(path: str, force: bool = False) -> frozenset[str]:
     return frozenset(map(_ip_of, _lines_before(path, force)))
 
 
+def files_of_results(path: str) -> tuple[str, ...]:
+    """Return all the files that a run may write for its results, also for a moment."""
+    return path, f"{path}.part", f"{path}.new", f"{path}.part.new"
+
+
 def _lines_before(path: str, force: bool) -> list[str]:
     # Both are judged before either is written.
     part = _own_lines(f"{path}.part", force, HEADER.startswith)
@@ -83,26 +88,42 @@ def _lines_before(path: str, force: bool) -> list[str]:
 
 def _own_lines(path: str, force: bool, is_empty: Callable[[str], bool]) -> list[str] | None:
     """Return the finished lines of an own file; None: there is none."""
+    text = own_text(path, HEADER, force, is_empty)
+    if text is None:
+        return None
+    return [line for line in _lines_in(text) if _error_of(line) in ("", FINAL_ERROR)]
+
+
+def own_text(
+    path: str, header: str, force: bool, is_empty: Callable[[str], bool] = lambda text: text == ""
+) -> str | None:
+    """Return the text of a file that this command has written; None: there is none, or it is replaced by force.
+
+    header: which such a file begins with. Raise CommandError for a file of something else.
+    """
     try:
+        # A device would be replaced, and a pipe waited for.
+        if os.path.exists(path) and not os.path.isfile(path):
+            reason = "it is a folder" if os.path.isdir(path) else "it is not a regular file"
+            raise CommandError(f"{path} cannot be written: {reason}")
         text = _text_of(path)
     except FileNotFoundError:
         return None
     except OSError as error:
-        reason = "it is a folder" if isinstance(error, IsADirectoryError) else error.strerror
-        raise CommandError(f"{path} cannot be written: {reason}") from error
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
     if is_empty(text):
         return None
-    if not text.startswith(HEADER):
-        if force:
-            return None
-        raise CommandError(f"{path} is not a file of this command: name another, or replace it with --force")
-    return [line for line in _lines_in(text) if _error_of(line) in ("", FINAL_ERROR)]
+    if text.startswith(header):
+        return text
+    if force:
+        return None
+    raise CommandError(f"{path} is not a file of this command: name another, or replace it with --force")
 
 
-def _replace(path: str, lines: Iterable[str]) -> None:
+def replace_file(path: str, text: str) -> None:
     """Written beside and renamed, so that the file is whole at any moment."""
     with open(f"{path}.new", "wb") as file:
-        file.write(_encoded(HEADER + "".join(f"{line}\n" for line in lines)))
+        file.write(_encoded(text))
     os.replace(f"{path}.new", path)
 
 

@@ -6,20 +6,18 @@ import math
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
-from typing import Callable, Iterable, Iterator, Mapping, Sequence, TextIO
+from typing import Iterable, Iterator, Sequence, TextIO
 
 from .._addresses import is_local
 from ..client import Client
 from ..lookup_many import LookedUp
 from ..types import Usage
-from .companies_file import CompaniesFile, Row, finished_before
+from .companies_file import CompaniesFile, files_of_results, finished_before
 from .formats import FORMATS, FormatOptions
 from .progress import ProgressLine
-from .read_log import STANDARD_INPUT, Log, log_paths, open_log
-from .text import CommandError, csv_line, duration, shown
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+from .read_log import STANDARD_INPUT, Log, check_readable, log_paths, open_log
+from .summary import Visits, check_summary, is_summary, write_summary
+from .text import CommandError, duration, shown
 
 
 @dataclass(frozen=True)
@@ -41,27 +39,13 @@ class EnrichOptions:
 
 
 @dataclass
-class _Visits:
-    """Times in milliseconds since 1970; None: unknown."""
-
-    requests: int = 0
-    first: int | None = None
-    last: int | None = None
-
-    def add(self, other: _Visits) -> None:
-        self.requests += other.requests
-        self.first = _bound(min, self.first, other.first)
-        self.last = _bound(max, self.last, other.last)
-
-
-@dataclass
 class _Reading:
     """What was read so far. visits: by public address."""
 
     lines: int = 0
     without: int = 0
     not_public: int = 0
-    visits: dict[str, _Visits] = field(default_factory=dict)
+    visits: dict[str, Visits] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return (
@@ -79,10 +63,9 @@ class _Counts(Counter[str]):
         self[kind] += 1
 
     def __str__(self) -> str:
-        again = " (the same command tries them again)" if self["failed"] > 0 else ""
         return (
             f"{self['company']} companies, {self['isp']} networks of providers, {self['unclassified']} unclassified, "
-            f"{self['invalid']} that no lookup takes, {self['failed']} failed{again}"
+            f"{self['invalid']} that no lookup takes, {self['failed']} failed"
         )
 
 
@@ -90,12 +73,20 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     """Look up each address of logs once, and write a line of CSV for each.
 
     Return whether the run came to its end; KeyboardInterrupt stops the lookups, and the same options continue them.
-    That is the end of a run that follows a log. Raise CommandError, DoorplateError or OSError for what else ended it.
+    That is the end of a run that follows a log. Raise CommandError where addresses failed, and CommandError,
+    DoorplateError or OSError for what else ended it.
     """
-    paths = log_paths(options.logs)
+    results = files_of_results(options.out)
+    # Another file of that name in a folder is a log, and stays one.
+    summary = [options.summary] if options.summary is not None and is_summary(options.summary) else []
+    paths = log_paths(options.logs, (*results, *summary))
     if options.follow and (len(paths) > 1 or paths[0] == STANDARD_INPUT):
         raise CommandError("--follow takes one file")
+    if options.follow:
+        check_readable(paths[0])
     before = finished_before(options.out, options.force)
+    if options.summary is not None:
+        check_summary(options.summary, (*results, *(path for path in paths if path != STANDARD_INPUT)), options.force)
     reading = _Reading()
     stop = threading.Event()
     # What may have no end is looked up while it is read.
@@ -113,20 +104,22 @@ def enrich(options: EnrichOptions, client: Client, terminal: TextIO) -> bool:
     file = CompaniesFile(options.out, force=options.force, direct=options.follow)
     to_look_up = addresses if is_endless else list(reading.visits)
     try:
-        is_done = _look_up_all(to_look_up, file, reading, client, terminal, options)
+        is_done, failed = _look_up_all(to_look_up, file, reading, client, terminal, options)
     finally:
         stop.set()
         file.close()
-    if not is_done or options.follow:
-        rest = options.out if options.follow else f"{options.out}.part"
-        terminal.write(
-            f"{reading}.\nStopped: the same command goes on from here. The results so far are in {rest}.\n"
-        )
-        return options.follow
-    rows = file.finish({ip: visits.requests for ip, visits in reading.visits.items()})
-    terminal.write(f"{reading}.\nThe results are in {options.out}.\n")
+    stopped = "Stopped: the same command goes on from here. The results so far are in"
+    if not is_done and not options.follow:
+        terminal.write(f"{reading}.\n{stopped} {options.out}.part.\n")
+        return False
+    # A copy, since the thread that follows a log may still add to it.
+    rows = file.finish({ip: visits.requests for ip, visits in list(reading.visits.items())})
+    terminal.write(f"{reading}.\n{stopped if options.follow else 'The results are in'} {options.out}.\n")
     if options.summary is not None:
-        _summarise(options.summary, rows, reading.visits)
+        write_summary(options.summary, rows, reading.visits)
+    if failed > 0:
+        which, again = ("address", "it") if failed == 1 else ("addresses", "them")
+        raise CommandError(f"{failed} {which} failed: the same command tries {again} again")
     return True
 
 
@@ -139,6 +132,8 @@ def _addresses_of(
     """
     for path in paths:
         log = open_log(path, options.formats, stop if options.follow else None)
+        if stop.is_set():
+            return
         terminal.write(f"{path}: {log.format.name}\n")
         found = 0
         for line in log.lines:
@@ -158,7 +153,7 @@ def _addresses_of(
                 reading.not_public += 1
                 continue
             is_new = read.ip not in reading.visits
-            reading.visits.setdefault(read.ip, _Visits()).add(_Visits(1, read.at, read.at))
+            reading.visits.setdefault(read.ip, Visits()).add(Visits(1, read.at, read.at))
             if is_new:
                 yield read.ip
         if found == 0 and not options.follow:
@@ -185,6 +180,8 @@ def _estimate(
         allowance = "the key has no daily limit of new addresses"
     elif daily == 0:
         allowance = "the key looks up saved addresses alone"
+    elif left == 0:
+        allowance = f"the key's {daily} new addresses of today are used up"
     else:
         allowance = f"the key takes {left} of {daily} new addresses today"
     if is_endless:
@@ -194,6 +191,8 @@ def _estimate(
     fastest = todo / min(rate, concurrency * 100)
     if todo == 0:
         longest = ""
+    elif daily == 0:
+        longest = ", and new ones fail"
     elif daily and left is not None and todo > left:
         longest = f", or {math.ceil((todo - left) / daily)} more days if all are new"
     else:
@@ -211,8 +210,11 @@ def _look_up_all(
     client: Client,
     terminal: TextIO,
     options: EnrichOptions,
-) -> bool:
-    """Return False if it was stopped. Raise DoorplateError for a refusal that says nothing of the address."""
+) -> tuple[bool, int]:
+    """Return whether it came to its end, and how many addresses failed.
+
+    Raise DoorplateError for a refusal that says nothing of the address.
+    """
     counts = _Counts()
     end = "; "
     many = client.lookup_many(addresses, concurrency=options.concurrency, skip=file.finished)
@@ -225,47 +227,17 @@ def _look_up_all(
                 visits = reading.visits.get(looked.ip)
                 file.write(looked, visits.requests if visits else 0)
                 counts.add(looked)
+        is_done = True
     except KeyboardInterrupt:
-        return False
+        is_done = False
     except BaseException:
         # What ended it stands in a line of its own.
         end = ".\n"
         raise
     finally:
         terminal.write(f"{counts}{end}")
-    return True
+    return is_done, counts["failed"]
 
 
 def _is_invalid(looked: LookedUp) -> bool:
     return looked.error is not None and looked.error.code == "invalid_ip"
-
-
-def _summarise(path: str, rows: Iterable[Row], visits: Mapping[str, _Visits]) -> None:
-    """Write the visits of each company, the most first."""
-    companies: dict[tuple[str, str], tuple[list[str], _Visits]] = {}
-    for row in rows:
-        own = visits.get(row.ip)
-        if row.name == "" or own is None:
-            continue
-        addresses, all_visits = companies.setdefault((row.name, row.website), ([], _Visits()))
-        addresses.append(row.ip)
-        all_visits.add(own)
-    lines = [
-        csv_line([name, website, all_visits.requests, len(addresses), _iso(all_visits.first), _iso(all_visits.last)])
-        for (name, website), (addresses, all_visits) in sorted(
-            companies.items(), key=lambda one: (-one[1][1].requests, one[0][0])
-        )
-    ]
-    with open(path, "wb") as file:
-        header = csv_line(["name", "website", "visits", "addresses", "first", "last"])
-        file.write((header + "".join(lines)).encode(errors="replace"))
-
-
-def _bound(of: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else of(one, other)
-
-
-def _iso(ms: int | None) -> str | None:
-    if ms is None:
-        return None
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

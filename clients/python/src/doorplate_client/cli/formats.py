@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any, Callable, Literal, Mapping, NamedTuple, Sequence, Union
+from urllib.parse import unquote_plus
 
 from .._addresses import address_in, is_local
 from .text import CommandError, parse_csv_line
 
 FORMATS = ("combined", "json", "alb", "w3c", "haproxy", "csv", "tsv")
-# Which address of a line is the visitor's: that of the connection, or that of the X-Forwarded-For at the end.
+FORMATS_WITH_FIELDS = ("json", "w3c", "csv", "tsv")
+# Which address of a line is the visitor's: that of the connection, or that of X-Forwarded-For.
 IpFrom = Literal["first", "last"]
 
 
@@ -48,7 +50,7 @@ class Format:
 
 ADDRESS_FIELDS = (
     *("ip", "remote_addr", "remote_ip", "client_ip", "clientip", "remoteip", "c-ip", "clienthost"),
-    *("client", "source_ip", "host"),
+    *("client", "source_ip", "ip_address", "ip address", "ipaddress", "host"),
 )
 # Caddy's come first: `client_ip` is the visitor behind its trusted proxies.
 ADDRESS_PATHS = ("request.client_ip", "request.remote_ip", *ADDRESS_FIELDS)
@@ -67,6 +69,7 @@ _LOG_TIME = re.compile(
 _ISO_TIME = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T \t]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?" + _ZONE + ")?"
 )
+_WITH_PORT = re.compile(r"(?:\[[0-9a-f:.]+\]|[0-9.]+):[0-9]+", re.IGNORECASE)
 _BEFORE_TIME = re.compile(r"(?<!,)\s+")
 _LAST_QUOTED = re.compile(r'"([^"]*)"\s*\Z')
 _ALB = re.compile(r"(?:https?|h2|wss?|grpcs?) (\S+) \S+ (\S+) ")
@@ -136,17 +139,23 @@ def _first_address(values: Sequence[object]) -> str | None:
     return next((ip for ip in map(address_in, values) if ip is not None), None)
 
 
+def _visitor(own: str | None, forwarded: str | None, ip_from: IpFrom | None) -> str | None:
+    """Return the address of the connection, or that which a proxy names; by default the first that is public."""
+    is_forwarded = ip_from == "last" or (ip_from is None and (own is None or is_local(own)))
+    return (forwarded if is_forwarded else None) or own
+
+
 def _combined(ip_from: IpFrom | None) -> Format:
     """Common, combined, with a virtual host before it, and nginx's with X-Forwarded-For at either end."""
 
     def read(line: str) -> Read:
         # A list of forwarded addresses may stand where the address does.
         words = _BEFORE_TIME.split(line.split(" [", 1)[0], maxsplit=2)[:2]
-        own = _first_address(words)
+        # A virtual host without a name is the server's address and port, before the visitor's address.
+        own = _first_address(words[::-1] if _WITH_PORT.fullmatch(words[0]) else words)
         quoted = _LAST_QUOTED.search(line)
         forwarded = address_in(quoted[1]) if quoted else None
-        is_forwarded = ip_from == "last" or (ip_from is None and (own is None or is_local(own)))
-        return _visit((forwarded if is_forwarded else None) or own, line)
+        return _visit(_visitor(own, forwarded, ip_from), line)
 
     return Format("common or combined (Apache, nginx)", read)
 
@@ -183,7 +192,11 @@ def _json(field: str | None) -> Format:
         if field is None:
             ip = _first_address([_value_at(insensitive, path) for path in ADDRESS_PATHS])
         else:
-            ip = address_in(_value_at(found, field))
+            value = _value_at(found, field)
+            # Caddy writes each header as an array.
+            if isinstance(value, list):
+                value = ",".join(one for one in value if isinstance(one, str))
+            ip = address_in(value)
         times = (insensitive.get(name) for name in TIME_FIELDS)
         return _visit(ip, next((value for value in times if time_in(value) is not None), None))
 
@@ -206,10 +219,9 @@ def _haproxy() -> Format:
     return Format("HAProxy", read)
 
 
-def _w3c(field: str | None) -> Format:
+def _w3c(field: str | None, ip_from: IpFrom | None) -> Format:
     """IIS and CloudFront: comments begin with #, and ``#Fields:`` names the columns, anew wherever it stands."""
     columns: Mapping[str, int] = {}
-    wanted = ("c-ip", "x-forwarded-for") if field is None else (field.lower(),)
 
     def read(line: str) -> Read:
         nonlocal columns
@@ -225,7 +237,15 @@ def _w3c(field: str | None) -> Format:
             index = columns.get(name, len(cells))
             return cells[index] if index < len(cells) else None
 
-        ip = _first_address([cell(name) for name in wanted])
+        def address(name: str) -> str | None:
+            # In a list, IIS writes a blank as +, CloudFront as %20.
+            text = cell(name)
+            return address_in(unquote_plus(text)) if text else None
+
+        if field is None:
+            ip = _visitor(address("c-ip"), address("x-forwarded-for") or address("cs(x-forwarded-for)"), ip_from)
+        else:
+            ip = address(field.lower())
         return _visit(ip, f"{cell('date') or ''} {cell('time') or ''}")
 
     return Format("W3C extended (IIS, CloudFront)", read)
@@ -264,7 +284,7 @@ def format_of(name: str, options: FormatOptions = FormatOptions()) -> Format:
         "combined": lambda: _combined(options.ip_from),
         "json": lambda: _json(options.field),
         "alb": _alb,
-        "w3c": lambda: _w3c(options.field),
+        "w3c": lambda: _w3c(options.field, options.ip_from),
         "haproxy": _haproxy,
         "csv": lambda: _separated(",", options.field),
         "tsv": lambda: _separated("\t", options.field),
@@ -272,9 +292,10 @@ def format_of(name: str, options: FormatOptions = FormatOptions()) -> Format:
     return makers[name]()
 
 
-def detect_format(sample: Sequence[str]) -> str:
-    """Tell a format by the first lines of a log. sample: lines that are not empty."""
+def detect_format(sample: Sequence[str], field: str | None = None) -> str:
+    """Tell a format by the first lines of a log. sample: lines that are not empty. field: of the options."""
     first = sample[0] if sample else ""
+    by_tab, by_comma = first.split("\t"), parse_csv_line(first)
 
     def most(is_one: Callable[[str], object]) -> bool:
         return sum(1 for line in sample if is_one(line)) * 2 > len(sample)
@@ -284,6 +305,13 @@ def detect_format(sample: Sequence[str]) -> str:
             cell.strip().lower() in ADDRESS_FIELDS or address_in(cell) is not None for cell in cells
         )
 
+    def names_field(cells: Sequence[str]) -> bool:
+        return field is not None and field.lower() in (cell.strip().lower() for cell in cells)
+
+    if len(by_tab) > 1 and names_field(by_tab):
+        return "tsv"
+    if names_field(by_comma):
+        return "csv"
     if any(_FIELDS.match(line) for line in sample):
         return "w3c"
     if most(lambda line: line.startswith("{") and _parsed(line) is not None):
@@ -292,8 +320,8 @@ def detect_format(sample: Sequence[str]) -> str:
         return "alb"
     if most(_HAPROXY.search):
         return "haproxy"
-    if "[" not in first and has_column(first.split("\t")):
+    if "[" not in first and has_column(by_tab):
         return "tsv"
-    if "[" not in first and not _LIST.match(first) and has_column(parse_csv_line(first)):
+    if "[" not in first and not _LIST.match(first) and has_column(by_comma):
         return "csv"
-    return "csv" if first.strip().lower() in ADDRESS_FIELDS else "combined"
+    return "csv" if len(by_comma) == 1 and by_comma[0].strip().lower() in ADDRESS_FIELDS else "combined"

@@ -11,14 +11,16 @@ import threading
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Callable, Iterable, Iterator, NamedTuple, cast
+from typing import Any, BinaryIO, Callable, Iterable, Iterator, NamedTuple, Sequence, cast
 
-from .formats import Format, FormatOptions, Read, detect_format, format_of
+from .formats import FORMATS_WITH_FIELDS, Format, FormatOptions, Read, Visit, detect_format, format_of
 from .text import CommandError
 
 STANDARD_INPUT = "-"
 SAMPLE_LINES = 50
 FOLLOW_SECONDS = 0.5
+# After a rotation by renaming, the writer goes on with the old file until it is told of it.
+QUIET_SECONDS_OF_ROTATED = 5.0
 CHUNK_BYTES = 65_536
 # Packed bytes at once: each may become a thousand bytes of text.
 PACKED_CHUNK_BYTES = 16_384
@@ -42,14 +44,21 @@ class Log:
     lines: Iterator[LogLine]
 
 
-def log_paths(named: Iterable[str]) -> list[str]:
-    """Return the files in folders, sorted, and what else is named. Raise CommandError for a folder without a file."""
+def log_paths(named: Iterable[str], written: Iterable[str] = ()) -> list[str]:
+    """Return the files in folders, sorted, and what else is named. Raise CommandError for a folder without a file.
+
+    written: files of this command, which are no logs of a folder.
+    """
+    left_out = set(map(os.path.realpath, written))
     paths: list[str] = []
     for path in named:
         if path == STANDARD_INPUT or not os.path.isdir(path):
             paths.append(path)
             continue
-        files = sorted(str(one) for one in Path(path).rglob("*") if one.is_file())
+        # A dangling link is no file.
+        files = sorted(
+            str(one) for one in Path(path).rglob("*") if one.is_file() and os.path.realpath(one) not in left_out
+        )
         if not files:
             raise CommandError(f"{path} is a folder without a file")
         paths.extend(files)
@@ -60,14 +69,40 @@ def open_log(path: str, options: FormatOptions, stop_following: threading.Event 
     """Open a log and tell its format by its first lines.
 
     stop_following: if given, the log goes on with what is appended, also to the file that replaces a rotated one, until
-    the event is set. Raise CommandError for a file that cannot be read.
+    the event is set. Raise CommandError for a file that cannot be read, and for a field where the format has none.
     """
     texts = _lines_of(path) if stop_following is None else _followed(path, stop_following)
-    # What grows may hold a line only: the format is told by what is there.
-    sample = list(itertools.islice(texts, SAMPLE_LINES if stop_following is None else 1))
-    log_format = format_of(options.format or detect_format(sample), options)
+    sample = _sample(texts, options, stop_following is not None or path == STANDARD_INPUT)
+    name = options.format or detect_format(sample, options.field)
+    if sample and options.field is not None and name not in FORMATS_WITH_FIELDS:
+        which = ", ".join(FORMATS_WITH_FIELDS)
+        raise CommandError(f"{path}: --field is for {which} alone, and the log is read as {name} (--format)")
+    log_format = format_of(name, options)
     lines = (LogLine(text, log_format.read(text)) for text in itertools.chain(sample, texts))
     return Log(path, log_format, sample[0] if sample else "", lines)
+
+
+def check_readable(path: str) -> None:
+    """Raise CommandError for a file that cannot be opened."""
+    try:
+        _open(path).close()
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {_reason(error)}") from error
+
+
+def _sample(texts: Iterator[str], options: FormatOptions, is_live: bool) -> list[str]:
+    """Return the lines that tell the format. is_live: one address is enough, since the next line may take hours."""
+    sample: list[str] = []
+    for text in itertools.islice(texts, SAMPLE_LINES):
+        sample.append(text)
+        if is_live and _has_visit(sample, options):
+            break
+    return sample
+
+
+def _has_visit(sample: Sequence[str], options: FormatOptions) -> bool:
+    log_format = format_of(options.format or detect_format(sample, options.field), options)
+    return any(isinstance(log_format.read(text), Visit) for text in sample)
 
 
 def _lines_of(path: str) -> Iterator[str]:
@@ -143,7 +178,7 @@ def _unpack(packed: Iterable[bytes], magic: bytes, begin: Callable[[], Any]) -> 
     for chunk in packed:
         while chunk:
             if member is None:
-                if chunk[:1] != magic[:1]:
+                if not magic.startswith(chunk[: len(magic)]):
                     return
                 member = begin()
             try:
@@ -203,23 +238,30 @@ def _followed(path: str, stop: threading.Event) -> Iterator[str]:
 
 
 def _growing(file: BinaryIO, path: str, stop: threading.Event) -> Iterator[bytes]:
-    """Yield what is appended to a file, until it is replaced or cut."""
+    """Yield what is appended to a file, until it is cut, or replaced and quiet."""
     inode = os.fstat(file.fileno()).st_ino
     position = 0
+    quiet_seconds = 0.0
     while not stop.is_set():
         chunk = file.read(CHUNK_BYTES)
-        position += len(chunk)
         if chunk:
+            position += len(chunk)
+            quiet_seconds = 0.0
             yield chunk
             continue
-        if _is_replaced(path, inode, position):
+        now = _inode_and_size(path)
+        if now is not None and now[0] != inode:
+            if quiet_seconds >= QUIET_SECONDS_OF_ROTATED:
+                return
+            quiet_seconds += FOLLOW_SECONDS
+        elif now is not None and now[1] < position:
             return
         stop.wait(FOLLOW_SECONDS)
 
 
-def _is_replaced(path: str, inode: int, position: int) -> bool:
+def _inode_and_size(path: str) -> tuple[int, int] | None:
     try:
         now = os.stat(path)
     except OSError:
-        return False
-    return now.st_ino != inode or now.st_size < position
+        return None
+    return now.st_ino, now.st_size
