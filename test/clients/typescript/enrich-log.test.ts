@@ -95,6 +95,12 @@ describe('a log', () => {
     });
   });
 
+  it('has the visitor behind a virtual host that is an address itself', async () => {
+    const request = '- - [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 12';
+    const log = `5.6.7.8:443 9.1.1.1 ${request}\n[2a00::1]:443 2a00::2 ${request}\n9.1.1.2:5000 ${request}\n`;
+    expect(await addressesOf(log)).toEqual({ '9.1.1.1': 1, '2a00::2': 1, '9.1.1.2': 1 });
+  });
+
   it('has the address at any path of JSON objects, and in any column', async () => {
     const nested = '{"a":{"b":{"c":"9.1.1.1"}},"ip":"9.9.9.9"}\n{"a.b":{"c":"[2a00::1]:443"}}\nnull\n{\n';
     expect(await addressesOf(nested, { field: 'a.b.c', format: 'json' })).toEqual({ '9.1.1.1': 1 });

@@ -9,6 +9,9 @@ export type FormatName = (typeof FORMATS)[number];
 /** Which address of a line is the visitor's: that of the connection, or that of the X-Forwarded-For at the end. */
 export type IpFrom = 'first' | 'last';
 
+/** The formats whose lines have fields with names. */
+export const FORMATS_WITH_FIELDS: readonly FormatName[] = ['json', 'w3c', 'csv', 'tsv'];
+
 export interface FormatOptions {
   readonly format?: FormatName | undefined;
   /** A JSON path with dots, or the name of a column. */
@@ -34,7 +37,7 @@ export interface Format {
 
 const ADDRESS_FIELDS = [
   ...['ip', 'remote_addr', 'remote_ip', 'client_ip', 'clientip', 'remoteip', 'c-ip', 'clienthost'],
-  ...['client', 'source_ip', 'host'],
+  ...['client', 'source_ip', 'ip_address', 'ip address', 'ipaddress', 'host'],
 ];
 /** Caddy's come first: `client_ip` is the visitor behind its trusted proxies. */
 const ADDRESS_PATHS = ['request.client_ip', 'request.remote_ip', ...ADDRESS_FIELDS];
@@ -104,16 +107,25 @@ export const timeIn = (value: unknown): number | null => {
 const visit = (ip: string | null, time: unknown): Visit | null =>
   ip === null ? null : { ip, at: timeIn(time) };
 
+/** Where the connection's address is not public, a proxy made it for the visitor that it names. */
+const visitor = (first: string | null, last: string | null, ipFrom: IpFrom | undefined): string | null => {
+  const isForwarded = ipFrom === 'last' || (ipFrom === undefined && (first === null || isLocal(first)));
+  return (isForwarded ? last : null) ?? first;
+};
+
+/** An address with a port, as Apache writes a virtual host that has no name. */
+const IP_HOST = /^(?:[\d.]+|\[[^\]]+\]):\d+$/;
+
 /** Common, combined, with a virtual host before it, and nginx's with X-Forwarded-For at either end. */
 const combined = (ipFrom: IpFrom | undefined): Format => ({
   name: 'common or combined (Apache, nginx)',
   read: (line) => {
     // A list of forwarded addresses may stand where the address does.
-    const words = (line.split(' [', 1)[0] ?? '').split(/(?<!,)\s+/, 3);
-    const first = addressIn(words[0]) ?? addressIn(words[1]);
+    const [one = '', two] = (line.split(' [', 1)[0] ?? '').split(/(?<!,)\s+/, 3);
+    const [own, behind] = [addressIn(one), addressIn(two)];
+    const first = IP_HOST.test(one) ? (behind ?? own) : (own ?? behind);
     const last = addressIn(/"([^"]*)"\s*$/.exec(line)?.[1]);
-    const forwarded = ipFrom === 'last' || (ipFrom === undefined && (first === null || isLocal(first)));
-    return visit((forwarded ? last : null) ?? first, line);
+    return visit(visitor(first, last, ipFrom), line);
   },
 });
 
@@ -236,20 +248,23 @@ export const formatOf = (name: FormatName, { field, ipFrom }: FormatOptions = {}
   }
 };
 
-/** Tells a format by the first lines of a log. @param sample lines that are not empty */
-export const detectFormat = (sample: readonly string[]): FormatName => {
+/** Tells a format by the first lines of a log. @param sample lines that are not empty @param field a column of CSV and TSV */
+export const detectFormat = (sample: readonly string[], field?: string): FormatName => {
   const [first = ''] = sample;
   const most = (is: (line: string) => boolean): boolean => sample.filter(is).length * 2 > sample.length;
   if (sample.some((line) => /^#Fields:/i.test(line))) return 'w3c';
   if (most((line) => line.startsWith('{') && parsed(line) !== null)) return 'json';
   if (most((line) => ALB.test(line))) return 'alb';
   if (most((line) => HAPROXY.test(line))) return 'haproxy';
+  const isName = (cell: string): boolean => {
+    const name = cell.trim().toLowerCase();
+    return name === field?.toLowerCase() || ADDRESS_FIELDS.includes(name);
+  };
   const hasColumn = (cells: readonly string[]): boolean =>
-    cells.length > 1 &&
-    cells.some((cell) => ADDRESS_FIELDS.includes(cell.trim().toLowerCase()) || addressIn(cell) !== null);
+    cells.length > 1 && cells.some((cell) => isName(cell) || addressIn(cell) !== null);
   if (!first.includes('[') && hasColumn(first.split('\t'))) return 'tsv';
   const isList = /^\S+(?:, \S+)+ /.test(first);
   if (!isList && !first.includes('[') && hasColumn(parseCsvLine(first))) return 'csv';
-  if (ADDRESS_FIELDS.includes(first.trim().toLowerCase())) return 'csv';
+  if (isName(first)) return 'csv';
   return 'combined';
 };
