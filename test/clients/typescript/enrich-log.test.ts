@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,6 +41,11 @@ const file = (content: string | Buffer, name = ''): string => {
   const path = join(folder, `${files}${name}`);
   writeFileSync(path, content);
   return path;
+};
+
+const linkTo = (target: string): string => {
+  symlinkSync(target, `${target}.link`);
+  return `${target}.link`;
 };
 
 const counted = async (path: string, options: FormatOptions = {}) => {
@@ -111,6 +117,19 @@ describe('a log', () => {
     await expect(addressesOf('time,ip\n', { format: 'csv', field: 'visitor' })).rejects.toThrow('visitor');
   });
 
+  it('is CSV or TSV where its header names the field, and no field is looked for where lines have none', async () => {
+    expect(await addressesOf('time,visitor\n1,9.1.1.1\n', { field: 'Visitor' })).toEqual({ '9.1.1.1': 1 });
+    expect(await addressesOf('proxy\tvisitor\n9.9.9.9\t9.1.1.1\n', { field: 'visitor' })).toEqual({
+      '9.1.1.1': 1,
+    });
+    expect(await addressesOf('visitor\n9.1.1.1\n', { field: 'visitor' })).toEqual({ '9.1.1.1': 1 });
+    for (const name of ['ip_address', 'IP Address', 'IPaddress'])
+      expect(await addressesOf(`proxy,${name}\n9.9.9.9,9.1.1.1\n`)).toEqual({ '9.1.1.1': 1 });
+    await expect(addressesOf('9.1.1.1 - -\n', { field: 'visitor' })).rejects.toThrow(
+      '--field is for json, w3c, csv, tsv, and this is read as common or combined',
+    );
+  });
+
   it('may be packed, by gzip in several members or by zstd, whatever its name', async () => {
     const members = Buffer.concat([gzipSync('9.1.1.1 - -\n'), gzipSync('9.1.1.2 - -\n')]);
     expect(await addressesOf(members)).toEqual({ '9.1.1.1': 1, '9.1.1.2': 1 });
@@ -130,8 +149,14 @@ describe('a log', () => {
     expect(String(error)).not.toContain('\n');
   });
 
-  it('may be all files of a folder', async () => {
+  it('may be all files of a folder, those of the run itself and links to nothing left out', async () => {
     expect(await logPaths([LOGS])).toContain(join(LOGS, 'haproxy.log'));
+    const logs = mkdtempSync(join(folder, 'logs-'));
+    for (const name of ['a.log', 'out.csv', 'out.csv.part']) writeFileSync(join(logs, name), '');
+    symlinkSync(join(logs, 'none'), join(logs, 'b.log'));
+    symlinkSync(logs, join(folder, 'by-link'));
+    const ours = ['out.csv', 'out.csv.part', 'out.csv.new'].map((name) => join(folder, 'by-link', name));
+    expect(await logPaths([logs], ours)).toEqual([join(logs, 'a.log')]);
   });
 
   it('has times with a zone, in UTC without one, or as numbers', () => {
@@ -216,6 +241,48 @@ describe('enrich', () => {
     await run({ client, logs: [log], out });
     expect(asked).toEqual(['9.1.1.1', '9.1.1.2', '9.1.1.3']);
     expect(rowsOf(out)).toHaveLength(3);
+  });
+
+  it('reads no file of its own in a folder of logs', async () => {
+    const logs = mkdtempSync(join(folder, 'own-'));
+    const [out, summary] = [join(logs, 'out.csv'), join(logs, 'summary.csv')];
+    writeFileSync(join(logs, 'a.log'), '9.1.1.1 - -\n');
+    const { client, asked } = service(found);
+    for (let runs = 0; runs < 2; runs += 1) {
+      const { said } = await run({ client, logs: [logs], out, summary });
+      expect(said).toContain('1 lines, 1 addresses');
+    }
+    expect(asked).toEqual(['9.1.1.1']);
+  });
+
+  it.each([
+    ['holds something else', (_out: string) => file('mine\n'), 'is not a summary of this command'],
+    ['is the file of results', (out: string) => out, 'cannot be the summary'],
+    ['stands beside it', (out: string) => `${out}.part`, 'cannot be the summary'],
+    ['is the log', () => log, 'cannot be the summary'],
+    ['is a link to the log', () => linkTo(log), 'cannot be the summary'],
+    ['is in no folder', () => join(folder, 'none', 'x.csv'), 'there is no such folder'],
+    ['is a folder', () => folder, 'it is no file'],
+  ])('asks for nothing where the summary %s', async (_what, summaryFor, message) => {
+    const out = join(folder, `summary-${files}.csv`);
+    const summary = summaryFor(out);
+    const before = existsSync(summary) && summary !== folder ? readFileSync(summary, 'utf8') : null;
+    const { client, asked } = service(found);
+    await expect(run({ client, logs: [log], out, summary })).rejects.toThrow(message);
+    expect(asked).toEqual([]);
+    if (before !== null) expect(readFileSync(summary, 'utf8')).toBe(before);
+  });
+
+  it('replaces a summary of its own, and with --force any other file that it does not read', async () => {
+    const [out, summary] = [join(folder, 'forced.csv'), file('mine\n')];
+    const { client } = service(found);
+    await run({ client, logs: [log], out, summary, force: true });
+    const first = readFileSync(summary, 'utf8');
+    expect(first).toMatch(/^name,website,visits/);
+    await run({ client, logs: [log], out, summary });
+    expect(readFileSync(summary, 'utf8')).toBe(first);
+    const forced = run({ client, logs: [folder], out, summary: log, force: true });
+    await expect(forced).rejects.toThrow('cannot be the summary');
   });
 
   it('says what it would ask for and spends nothing with --dry-run', async () => {

@@ -1,7 +1,8 @@
 /** The file of results: a line for each finished address, so that a run that was stopped can be continued. */
-import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import type { LookedUp } from '../lookup-attempt.ts';
 import { csvLine, parseCsvLine } from './csv.ts';
+import { replaceFile } from './files.ts';
 
 const COLUMNS = [
   ...['ip', 'requests', 'match_type', 'company_found', 'name', 'website', 'industry', 'employees', 'city'],
@@ -34,6 +35,9 @@ export interface CompaniesFileOptions {
   /** Whether lines are written to the file itself, for a run without an end. */
   readonly direct?: boolean | undefined;
 }
+
+/** The file itself and those that stand beside it during a run. */
+export const pathsOf = (path: string): readonly string[] => ['', '.part', '.new'].map((end) => path + end);
 
 /** What an earlier run has left in the file or beside it, unchanged. @throws Error for a file that holds something else */
 export const finishedBefore = async (path: string, force = false): Promise<readonly string[]> =>
@@ -80,11 +84,8 @@ const linesBefore = async (path: string, force: boolean): Promise<readonly strin
   return part ?? whole ?? [];
 };
 
-/** Written beside and renamed, so that the file is whole at any moment. */
-const replace = async (path: string, lines: readonly string[]): Promise<void> => {
-  await writeFile(`${path}.new`, `${HEADER}${lines.map((line) => `${line}\n`).join('')}`);
-  await rename(`${path}.new`, path);
-};
+const replace = (path: string, lines: readonly string[]): Promise<void> =>
+  replaceFile(path, `${HEADER}${lines.map((line) => `${line}\n`).join('')}`);
 
 /** The finished lines of an own file; null: there is none. */
 const ownLines = async (

@@ -1,5 +1,4 @@
 /** `doorplate-client enrich`: the companies behind the addresses of logs. */
-import { writeFile } from 'node:fs/promises';
 import type { Client } from '../client.ts';
 import { DoorplateError } from '../errors.ts';
 import type { Usage } from '../generated.ts';
@@ -8,12 +7,13 @@ import {
   FINAL_ERROR,
   finishedBefore,
   openCompaniesFile,
-  type Row,
+  pathsOf,
 } from './companies-file.ts';
-import { csvLine, withoutControls } from './csv.ts';
+import { withoutControls } from './csv.ts';
 import { FORMATS, type FormatOptions, isLocal } from './formats.ts';
 import { duration, showProgress } from './progress.ts';
 import { type Log, logPaths, openLog } from './read-log.ts';
+import { checkSummary, countVisit, isSummary, type Visits, writeSummary } from './summary-file.ts';
 
 export interface EnrichOptions extends FormatOptions {
   readonly client: Client;
@@ -33,12 +33,6 @@ export interface EnrichOptions extends FormatOptions {
   readonly terminal: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
 }
 
-interface Visits {
-  requests: number;
-  first: number | null;
-  last: number | null;
-}
-
 /** What was read so far. */
 interface Reading {
   lines: number;
@@ -52,10 +46,12 @@ const CONCURRENCY = 8;
 
 /** @returns whether all addresses are finished @throws Error with one line for whatever else ended it */
 export const enrich = async (options: EnrichOptions): Promise<boolean> => {
-  const { client, out, terminal, signal, force } = options;
-  const paths = await logPaths(options.logs);
+  const { client, out, terminal, signal, force, summary } = options;
+  const ownSummary = summary !== undefined && (await isSummary(summary)) ? [summary] : [];
+  const paths = await logPaths(options.logs, [...pathsOf(out), ...ownSummary]);
   if (options.follow && (paths.length > 1 || paths[0] === '-')) throw new Error('--follow takes one file');
   const before = new Set(await finishedBefore(out, force));
+  if (summary !== undefined) await checkSummary(summary, [...pathsOf(out), ...paths], force);
   const reading: Reading = { lines: 0, without: 0, notPublic: 0, visits: new Map() };
   // What may have no end is looked up while it is read.
   const isEndless = options.follow === true || paths.includes('-');
@@ -77,7 +73,7 @@ export const enrich = async (options: EnrichOptions): Promise<boolean> => {
   }
   const rows = await file.finish(reading.visits);
   terminal.write(`${counts}.\nThe results are in ${out}.\n`);
-  if (options.summary !== undefined) await summarise(options.summary, rows, reading.visits);
+  if (summary !== undefined) await writeSummary(summary, rows, reading.visits);
   return true;
 };
 
@@ -102,23 +98,11 @@ async function* addressesOf(
       }
       found += 1;
       if (isLocal(read.ip)) reading.notPublic += 1;
-      else if (count(reading.visits, read.ip, read.at)) yield read.ip;
+      else if (countVisit(reading.visits, read)) yield read.ip;
     }
     if (found === 0 && !follow) throw nothingIn(log);
   }
 }
-
-/** @returns whether the address is new */
-const count = (visits: Map<string, Visits>, ip: string, at: number | null): boolean => {
-  const known = visits.get(ip);
-  if (!known) visits.set(ip, { requests: 1, first: at, last: at });
-  else {
-    known.requests += 1;
-    known.first = bound(Math.min, known.first, at);
-    known.last = bound(Math.max, known.last, at);
-  }
-  return known === undefined;
-};
 
 const shown = (text: string): string => withoutControls(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 
@@ -193,48 +177,3 @@ const lookUpAll = async (
     );
   }
 };
-
-interface Company {
-  readonly name: string;
-  readonly website: string;
-  addresses: number;
-  readonly visits: Visits;
-}
-
-/** Writes the visits of each company, the most first. */
-const summarise = async (
-  path: string,
-  rows: readonly Row[],
-  visits: ReadonlyMap<string, Visits>,
-): Promise<void> => {
-  const companies = new Map<string, Company>();
-  for (const { ip, name, website } of rows) {
-    const own = visits.get(ip);
-    if (name === '' || own === undefined) continue;
-    const key = JSON.stringify([name, website]);
-    const company = companies.get(key) ?? {
-      name,
-      website,
-      addresses: 0,
-      visits: { requests: 0, first: null, last: null },
-    };
-    companies.set(key, company);
-    company.addresses += 1;
-    company.visits.requests += own.requests;
-    company.visits.first = bound(Math.min, company.visits.first, own.first);
-    company.visits.last = bound(Math.max, company.visits.last, own.last);
-  }
-  const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
-  const lines = [...companies.values()]
-    .sort((a, b) => b.visits.requests - a.visits.requests || (a.name < b.name ? -1 : 1))
-    .map(({ name, website, addresses, visits: { requests, first, last } }) =>
-      csvLine([name, website, requests, addresses, iso(first), iso(last)]),
-    );
-  await writeFile(
-    path,
-    `${csvLine(['name', 'website', 'visits', 'addresses', 'first', 'last'])}${lines.join('')}`,
-  );
-};
-
-const bound = (of: (...all: number[]) => number, a: number | null, b: number | null): number | null =>
-  a === null ? b : b === null ? a : of(a, b);

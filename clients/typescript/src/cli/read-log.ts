@@ -5,7 +5,16 @@ import { join } from 'node:path';
 import { pipeline, type Transform } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
-import { detectFormat, type Format, type FormatOptions, formatOf, type Read } from './formats.ts';
+import { identityOf } from './files.ts';
+import {
+  detectFormat,
+  FORMATS,
+  FORMATS_WITH_FIELDS,
+  type Format,
+  type FormatOptions,
+  formatOf,
+  type Read,
+} from './formats.ts';
 
 export interface LogLine {
   readonly text: string;
@@ -23,8 +32,16 @@ export interface Log {
 const SAMPLE_LINES = 50;
 const FOLLOW_MS = 500;
 
-/** The files in folders, sorted, and what else is named. @throws Error for a folder without a file */
-export const logPaths = async (named: readonly string[]): Promise<string[]> => {
+/**
+ * The files in folders, sorted, and what else is named.
+ * @param others files that may stand in a folder and are no logs
+ * @throws Error for a folder without a file
+ */
+export const logPaths = async (
+  named: readonly string[],
+  others: readonly string[] = [],
+): Promise<string[]> => {
+  const leftOut = new Set(await Promise.all(others.map(identityOf)));
   const paths: string[] = [];
   for (const path of named) {
     const isFolder = async (): Promise<boolean> =>
@@ -35,7 +52,10 @@ export const logPaths = async (named: readonly string[]): Promise<string[]> => {
     }
     const files: string[] = [];
     for (const entry of await readdir(path, { recursive: true })) {
-      if ((await stat(join(path, entry))).isFile()) files.push(join(path, entry));
+      const file = join(path, entry);
+      // A link may lead nowhere.
+      const isFile = (await stat(file).catch(() => null))?.isFile() ?? false;
+      if (isFile && !leftOut.has(await identityOf(file))) files.push(file);
     }
     if (files.length === 0) throw new Error(`${path} is a folder without a file`);
     paths.push(...files.sort());
@@ -62,7 +82,12 @@ export const openLog = async (
     if (next.done) break;
     sample.push(next.value);
   }
-  const format = formatOf(options.format ?? detectFormat(sample), options);
+  const name = options.format ?? detectFormat(sample, options.field);
+  const format = formatOf(name, options);
+  if (options.field !== undefined && !FORMATS_WITH_FIELDS.includes(name))
+    throw new Error(
+      `${path}: --field is for ${FORMATS_WITH_FIELDS.join(', ')}, and this is read as ${format.name} (--format: ${FORMATS.join(', ')})`,
+    );
   async function* lines(): AsyncGenerator<LogLine> {
     for (const text of sample) yield { text, read: format.read(text) };
     for await (const text of texts) yield { text, read: format.read(text) };
