@@ -12,7 +12,7 @@ import {
 import { withoutControls } from './csv.ts';
 import { FORMATS, type FormatOptions, isLocal } from './formats.ts';
 import { duration, showProgress } from './progress.ts';
-import { type Log, logPaths, openLog } from './read-log.ts';
+import { checkReadable, type Log, logPaths, openLog } from './read-log.ts';
 import { checkSummary, countVisit, isSummary, type Visits, writeSummary } from './summary-file.ts';
 
 export interface EnrichOptions extends FormatOptions {
@@ -50,6 +50,7 @@ export const enrich = async (options: EnrichOptions): Promise<boolean> => {
   const ownSummary = summary !== undefined && (await isSummary(summary)) ? [summary] : [];
   const paths = await logPaths(options.logs, [...pathsOf(out), ...ownSummary]);
   if (options.follow && (paths.length > 1 || paths[0] === '-')) throw new Error('--follow takes one file');
+  if (options.follow) await Promise.all(paths.map(checkReadable));
   const before = new Set(await finishedBefore(out, force));
   if (summary !== undefined) await checkSummary(summary, [...pathsOf(out), ...paths], force);
   const reading: Reading = { lines: 0, without: 0, notPublic: 0, visits: new Map() };
