@@ -2,7 +2,7 @@
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import type { LookedUp } from '../lookup-attempt.ts';
 import { csvLine, parseCsvLine } from './csv.ts';
-import { replaceFile } from './files.ts';
+import { ownText, replaceFile } from './files.ts';
 
 const COLUMNS = [
   ...['ip', 'requests', 'match_type', 'company_found', 'name', 'website', 'industry', 'employees', 'city'],
@@ -36,8 +36,9 @@ export interface CompaniesFileOptions {
   readonly direct?: boolean | undefined;
 }
 
-/** The file itself and those that stand beside it during a run. */
-export const pathsOf = (path: string): readonly string[] => ['', '.part', '.new'].map((end) => path + end);
+/** The file itself, and those that stand beside it during a run. */
+export const pathsOf = (path: string): readonly string[] =>
+  ['', '.part', '.new', '.part.new'].map((end) => path + end);
 
 /** What an earlier run has left in the file or beside it, unchanged. @throws Error for a file that holds something else */
 export const finishedBefore = async (path: string, force = false): Promise<readonly string[]> =>
@@ -93,17 +94,8 @@ const ownLines = async (
   force: boolean,
   isEmpty: (text: string) => boolean,
 ): Promise<string[] | null> => {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '';
-    throw new Error(
-      `${path} cannot be written: ${error.code === 'EISDIR' ? 'it is a folder' : error.message}`,
-    );
-  });
-  if (isEmpty(text)) return null;
-  if (!text.startsWith(HEADER)) {
-    if (force) return null;
-    throw new Error(`${path} is not a file of this command: name another, or replace it with --force`);
-  }
+  const text = await ownText(path, HEADER, force, isEmpty);
+  if (text === null) return null;
   return linesIn(text).filter((line) => ['', FINAL_ERROR].includes(parseCsvLine(line)[ERROR] ?? ''));
 };
 

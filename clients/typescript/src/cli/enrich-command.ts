@@ -7,17 +7,19 @@ const HELP = `doorplate-client enrich LOG… --out FILE [options]
 
 Looks up each address of logs once and writes a line of CSV for each. A LOG is a file, a folder of files, or - for the
 standard input; gzip, zstd and UTF-16 are recognised, and so is the format. Results go to FILE.part, which gets its name
-at the end. Stop it with Ctrl-C; the same command goes on where it was stopped, and takes up a finished FILE.
+at the end. Stop it with Ctrl-C; the same command goes on where it was stopped, and takes up a finished FILE. It exits with
+1 where addresses failed: the same command tries them again.
 
   --format      ${FORMATS.join(', ')}; by default what the first lines look like
   --field       the address's path in JSON objects, as request.remote_ip, or its column
-  --ip-from     first: the line's own address; last: the X-Forwarded-For at its end; by default the last where the first is
-                not public
+  --ip-from     first: the connection's address; last: that of X-Forwarded-For, at the line's end or in W3C's column; by
+                default the last where the first is not public
   --out         the file that is written, and continued
-  --force       replaces a FILE that holds something else
+  --force       replaces a FILE or summary that holds something else
   --summary     a file of the visits of each company
   --dry-run     says how many addresses there are, what the key allows and how long it takes, and ends
-  --follow      goes on with what is appended to LOG, also when it is rotated; writes to FILE directly
+  --follow      goes on with what is appended to LOG, also when it is rotated, until Ctrl-C; writes to FILE
+                directly, and at the end puts its counts right
   --verbose     shows each line without an address
   --concurrency requests under way at once; 8 by default
   --url         of the service; by default DOORPLATE_URL
@@ -40,7 +42,6 @@ const isFormat = (name: string): name is FormatName => FORMATS.some((format) => 
 
 const isIpFrom = (text: string): text is IpFrom => text === 'first' || text === 'last';
 
-/** @returns 130: it was stopped */
 const run = async (args: readonly string[]): Promise<number> => {
   const { positionals, values } = parsed(args, OPTIONS);
   const [, ...logs] = positionals;
@@ -58,7 +59,7 @@ const run = async (args: readonly string[]): Promise<number> => {
 
   const { field, force, summary, 'dry-run': dryRun, follow, verbose } = values;
   const chosen = { format, field, ipFrom, force, summary, dryRun, follow, verbose, concurrency };
-  const isDone = await enrich({
+  return enrich({
     ...chosen,
     client,
     logs,
@@ -66,7 +67,6 @@ const run = async (args: readonly string[]): Promise<number> => {
     signal: stopSignal(),
     terminal: process.stderr,
   });
-  return isDone ? 0 : 130;
 };
 
 export const enrichCommand: Command = { help: HELP, options: OPTIONS, run };

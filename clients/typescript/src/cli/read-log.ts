@@ -8,7 +8,6 @@ import { realTime, type Time } from '../time.ts';
 import { identityOf } from './files.ts';
 import {
   detectFormat,
-  FORMATS,
   FORMATS_WITH_FIELDS,
   type Format,
   type FormatOptions,
@@ -95,9 +94,9 @@ export const openLog = async (path: string, options: FormatOptions, follow?: Fol
   }
   const name = options.format ?? detectFormat(sample, options.field);
   const format = formatOf(name, options);
-  if (options.field !== undefined && !FORMATS_WITH_FIELDS.includes(name))
+  if (sample.length > 0 && options.field !== undefined && !FORMATS_WITH_FIELDS.includes(name))
     throw new Error(
-      `${path}: --field is for ${FORMATS_WITH_FIELDS.join(', ')}, and this is read as ${format.name} (--format: ${FORMATS.join(', ')})`,
+      `${path}: --field is for ${FORMATS_WITH_FIELDS.join(', ')} alone, and the log is read as ${name} (--format)`,
     );
   async function* lines(): AsyncGenerator<LogLine> {
     for (const text of sample) yield { text, read: format.read(text) };

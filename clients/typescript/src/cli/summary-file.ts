@@ -1,9 +1,9 @@
 /** The visits of each company of a run. */
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Row } from './companies-file.ts';
 import { csvLine } from './csv.ts';
-import { identityOf, replaceFile } from './files.ts';
+import { identityOf, ownText, replaceFile } from './files.ts';
 import type { Visit } from './formats.ts';
 
 const HEADER = csvLine(['name', 'website', 'visits', 'addresses', 'first', 'last']);
@@ -41,39 +41,26 @@ const bound = (of: (...all: number[]) => number, a: number | null, b: number | n
 
 /**
  * Checks that a summary may be written, before anything is spent on it.
- * @param others files of the same run
+ * @param others the logs, and the files of the results
  * @throws Error for one of these, for a file of something else without `force`, and where no file can be
  */
 export const checkSummary = async (path: string, others: readonly string[], force = false): Promise<void> => {
   const own = await Promise.all([path, `${path}.new`].map(identityOf));
-  for (const other of others) {
-    if (own.includes(await identityOf(other)))
-      throw new Error(`${path} cannot be the summary: the run uses ${other}`);
-  }
-  if (!(await stat(dirname(path)).catch(() => null))?.isDirectory())
-    throw new Error(`${path} cannot be written: there is no such folder`);
-  const known = await stat(path).catch(() => null);
-  if (known === null) return;
-  if (!known.isFile()) throw new Error(`${path} cannot be written: it is no file`);
-  if (!force && !(await isSummary(path)))
-    throw new Error(`${path} is not a summary of this command: name another, or replace it with --force`);
+  const taken = await Promise.all(others.map(identityOf));
+  if (own.some((one) => taken.includes(one)))
+    throw new Error(`${path} is a log or a file of the results: name another for the summary`);
+  const folder = dirname(path);
+  if (!(await stat(folder).catch(() => null))?.isDirectory())
+    throw new Error(`${path} cannot be written: there is no folder ${folder}`);
+  await ownText(path, HEADER, force);
 };
 
-/** Whether an earlier run has written the file, or it is empty. */
-export const isSummary = async (path: string): Promise<boolean> => {
-  const start = await startOf(path, HEADER.length).catch(() => null);
-  return start === '' || start === HEADER;
-};
-
-const startOf = async (path: string, length: number): Promise<string> => {
-  const file = await open(path);
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, 0);
-    return buffer.toString('utf8', 0, bytesRead);
-  } finally {
-    await file.close();
-  }
-};
+/** Whether an earlier run has written the file, or nobody has yet. */
+export const isSummary = (path: string): Promise<boolean> =>
+  ownText(path, HEADER, false).then(
+    () => true,
+    () => false,
+  );
 
 /** Writes the visits of each company, the most first. */
 export const writeSummary = async (
