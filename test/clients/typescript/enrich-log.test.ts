@@ -165,6 +165,25 @@ describe('a log', () => {
     });
   });
 
+  it.each(['X-Forwarded-For', 'cs(X-Forwarded-For)'])(
+    'has the address of the W3C column %s alike',
+    async (column) => {
+      const log = `#Fields: date c-ip ${column}\nx 10.0.0.1 10.0.0.2,%209.1.1.1\nx 9.1.1.2 9.9.9.9\nx 9.1.1.3 -\n`;
+      expect(await addressesOf(log)).toEqual({ '9.1.1.1': 1, '9.1.1.2': 1, '9.1.1.3': 1 });
+      expect(await addressesOf(log, { ipFrom: 'last' })).toEqual({
+        '9.1.1.1': 1,
+        '9.9.9.9': 1,
+        '9.1.1.3': 1,
+      });
+      expect(await addressesOf(log, { ipFrom: 'first' })).toEqual({
+        '10.0.0.1': 1,
+        '9.1.1.2': 1,
+        '9.1.1.3': 1,
+      });
+      expect(await addressesOf(log, { field: column })).toEqual({ '9.1.1.1': 1, '9.9.9.9': 1 });
+    },
+  );
+
   it('has the visitor behind a virtual host that is an address itself', async () => {
     const request = '- - [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 12';
     const log = `5.6.7.8:443 9.1.1.1 ${request}\n[2a00::1]:443 2a00::2 ${request}\n9.1.1.2:5000 ${request}\n`;
@@ -178,6 +197,9 @@ describe('a log', () => {
       '9.1.1.1': 1,
     });
     expect(await addressesOf('"a,b",9.1.1.1\n"c",9.1.1.2\n')).toEqual({ '9.1.1.1': 1, '9.1.1.2': 1 });
+    const caddy = '{"request":{"headers":{"X-Forwarded-For":["10.0.0.1, 9.1.1.1",7]}}}\n';
+    const field = 'request.headers.X-Forwarded-For';
+    expect(await addressesOf(caddy, { field })).toEqual({ '9.1.1.1': 1 });
     await expect(addressesOf('time,ip\n', { format: 'csv', field: 'visitor' })).rejects.toThrow('visitor');
   });
 
@@ -190,7 +212,7 @@ describe('a log', () => {
     for (const name of ['ip_address', 'IP Address', 'IPaddress'])
       expect(await addressesOf(`proxy,${name}\n9.9.9.9,9.1.1.1\n`)).toEqual({ '9.1.1.1': 1 });
     await expect(addressesOf('9.1.1.1 - -\n', { field: 'visitor' })).rejects.toThrow(
-      '--field is for json, w3c, csv, tsv, and this is read as common or combined',
+      '--field is for json, w3c, csv, tsv alone, and the log is read as combined',
     );
   });
 
@@ -275,8 +297,8 @@ const run = async (options: Partial<EnrichOptions> & Pick<EnrichOptions, 'client
     },
   };
   const stop = new AbortController();
-  const isDone = await enrich({ signal: stop.signal, terminal, ...options });
-  return { isDone, said };
+  const code = await enrich({ signal: stop.signal, terminal, ...options });
+  return { code, said };
 };
 const rowsOf = (path: string) => readFileSync(path, 'utf8').split('\n').slice(1, -1).map(parseCsvLine);
 
@@ -286,8 +308,8 @@ describe('enrich', () => {
   it('writes beside the file, and gives it its name with counts and a summary by company', async () => {
     const [out, summary] = [join(folder, 'whole.csv'), join(folder, 'summary.csv')];
     const { client, asked } = service(found);
-    const { isDone, said } = await run({ client, logs: [log], out, summary, verbose: true });
-    expect(isDone).toBe(true);
+    const { code, said } = await run({ client, logs: [log], out, summary, verbose: true });
+    expect(code).toBe(0);
     expect(rowsOf(out).map((row) => row.slice(0, 5))).toEqual([
       ['9.1.1.1', '2', 'company', 'true', 'of 9.1.1.1'],
       ['9.1.1.2', '1', 'company', 'true', 'of 9.1.1.2'],
@@ -320,13 +342,13 @@ describe('enrich', () => {
   });
 
   it.each([
-    ['holds something else', (_out: string) => file('mine\n'), 'is not a summary of this command'],
-    ['is the file of results', (out: string) => out, 'cannot be the summary'],
-    ['stands beside it', (out: string) => `${out}.part`, 'cannot be the summary'],
-    ['is the log', () => log, 'cannot be the summary'],
-    ['is a link to the log', () => linkTo(log), 'cannot be the summary'],
-    ['is in no folder', () => join(folder, 'none', 'x.csv'), 'there is no such folder'],
-    ['is a folder', () => folder, 'it is no file'],
+    ['holds something else', (_out: string) => file('mine\n'), 'is not a file of this command'],
+    ['is the file of results', (out: string) => out, 'is a log or a file of the results'],
+    ['stands beside it', (out: string) => `${out}.part`, 'is a log or a file of the results'],
+    ['is the log', () => log, 'is a log or a file of the results'],
+    ['is a link to the log', () => linkTo(log), 'is a log or a file of the results'],
+    ['is in no folder', () => join(folder, 'none', 'x.csv'), 'there is no folder'],
+    ['is a folder', () => folder, 'it is a folder'],
   ])('asks for nothing where the summary %s', async (_what, summaryFor, message) => {
     const out = join(folder, `summary-${files}.csv`);
     const summary = summaryFor(out);
@@ -346,7 +368,7 @@ describe('enrich', () => {
     await run({ client, logs: [log], out, summary });
     expect(readFileSync(summary, 'utf8')).toBe(first);
     const forced = run({ client, logs: [folder], out, summary: log, force: true });
-    await expect(forced).rejects.toThrow('cannot be the summary');
+    await expect(forced).rejects.toThrow('is a log or a file of the results');
   });
 
   it('says what it would ask for and spends nothing with --dry-run', async () => {
@@ -357,6 +379,10 @@ describe('enrich', () => {
       /3 to look up; the key takes 1 of 3 new addresses today; at least 1 s .*, or 1 more days/,
     );
     expect([asked, existsSync(out), existsSync(`${out}.part`)]).toEqual([[], false, false]);
+    const usedUp = await run({ client: service(found, 2).client, logs: [log], out, dryRun: true });
+    expect(usedUp.said).toMatch(
+      /the key's 2 new addresses of today are used up; at least .*, or 2 more days if all are new\n/,
+    );
   });
 
   it.each([
@@ -378,8 +404,10 @@ describe('enrich', () => {
       (ip) => (ip === '9.1.1.2' ? refused(429, 'enrichment_limit', 40_000) : found(ip)),
       0,
     );
-    const { said } = await run({ client, logs: [log], out });
-    expect(said).toContain('1 failed (the same command tries them again)');
+    const { code, said } = await run({ client, logs: [log], out });
+    expect(code).toBe(1);
+    expect(said).toContain('at least 1 s if all are saved, and new ones fail\n');
+    expect(said).toMatch(/\n1 address failed: the same command tries it again\n$/);
     expect(rowsOf(out).map(([ip, , , , , , , , , , , , , error]) => [ip, error])).toContainEqual([
       ...['9.1.1.2', 'enrichment_limit'],
     ]);
@@ -408,9 +436,9 @@ describe('enrich', () => {
     await expect(run({ client, logs: [file('')], out })).rejects.toThrow('is empty');
   });
 
-  it('goes on with a growing file, and writes to the file directly', async () => {
+  it('goes on with a growing file, writes to the file directly, and counts and sums up at its end', async () => {
     const growing = file('9.1.1.1 - -\n', '.log');
-    const out = join(folder, 'followed.csv');
+    const [out, summary] = [join(folder, 'followed.csv'), join(folder, 'followed-summary.csv')];
     const stop = new AbortController();
     const rows = () => (existsSync(out) ? rowsOf(out).map(([ip]) => ip) : []);
     const written = (count: number) => eventually(`${count} rows`, rows, (all) => all.length === count);
@@ -418,15 +446,23 @@ describe('enrich', () => {
       client: service(found).client,
       logs: [growing],
       out,
+      summary,
       follow: true,
       signal: stop.signal,
     });
     await written(1);
     appendFileSync(growing, '9.1.1.2 - -\n9.1.1.1 - -\n');
     await written(2);
+    appendFileSync(growing, '9.1.1.1 - -\n9.1.1.3 - -\n');
+    await written(3);
     stop.abort();
-    expect((await running).isDone).toBe(true);
-    expect(rows()).toEqual(['9.1.1.1', '9.1.1.2']);
+    expect((await running).code).toBe(0);
+    expect(rowsOf(out).map((row) => row.slice(0, 2))).toEqual([
+      ['9.1.1.1', '3'],
+      ['9.1.1.2', '1'],
+      ['9.1.1.3', '1'],
+    ]);
+    expect(readFileSync(summary, 'utf8')).toContain('\nof 9.1.1.1,,3,1,,\n');
   });
 });
 

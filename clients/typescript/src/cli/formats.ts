@@ -6,7 +6,7 @@ import { parseCsvLine } from './csv.ts';
 export const FORMATS = ['combined', 'json', 'alb', 'w3c', 'haproxy', 'csv', 'tsv'] as const;
 export type FormatName = (typeof FORMATS)[number];
 
-/** Which address of a line is the visitor's: that of the connection, or that of the X-Forwarded-For at the end. */
+/** Which address of a line is the visitor's: that of the connection, or that of X-Forwarded-For. */
 export type IpFrom = 'first' | 'last';
 
 /** The formats whose lines have fields with names. */
@@ -150,6 +150,10 @@ const valueAt = (object: Record<string, unknown>, path: string): unknown => {
   return valueAt(inner as Record<string, unknown>, rest.join('.'));
 };
 
+/** Caddy writes each header as an array. */
+const joined = (value: unknown): unknown =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'string').join(',') : value;
+
 const json = (field: string | undefined): Format => ({
   name: 'JSON lines',
   read: (line) => {
@@ -159,7 +163,7 @@ const json = (field: string | undefined): Format => ({
     const ip =
       field === undefined
         ? ADDRESS_PATHS.map((path) => addressIn(valueAt(insensitive, path))).find((one) => one !== null)
-        : addressIn(valueAt(object, field));
+        : addressIn(joined(valueAt(object, field)));
     const time = TIME_FIELDS.map((name) => insensitive[name]).find((value) => timeIn(value) !== null);
     return visit(ip ?? null, time);
   },
@@ -184,8 +188,14 @@ const haproxy: Format = {
   },
 };
 
+/** In a list, IIS writes a blank as +, CloudFront as %20. */
+const unescaped = (text: string): string =>
+  text
+    .replaceAll('+', ' ')
+    .replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+
 /** IIS and CloudFront: comments begin with #, and `#Fields:` names the columns, anew wherever it stands. */
-const w3c = (field: string | undefined): Format => {
+const w3c = (field: string | undefined, ipFrom: IpFrom | undefined): Format => {
   let columns: string[] = [];
   return {
     name: 'W3C extended (IIS, CloudFront)',
@@ -197,10 +207,11 @@ const w3c = (field: string | undefined): Format => {
       }
       const cells = line.includes('\t') ? line.split('\t') : line.split(' ');
       const cell = (name: string): string | undefined => cells[columns.indexOf(name)];
-      const ip = (field === undefined ? ['c-ip', 'x-forwarded-for'] : [field.toLowerCase()])
-        .map((name) => addressIn(cell(name)))
-        .find((one) => one !== null);
-      return visit(ip ?? null, `${cell('date') ?? ''} ${cell('time') ?? ''}`);
+      const address = (name: string): string | null => addressIn(unescaped(cell(name) ?? ''));
+      const forwarded = (): string | null => address('x-forwarded-for') ?? address('cs(x-forwarded-for)');
+      const ip =
+        field === undefined ? visitor(address('c-ip'), forwarded(), ipFrom) : address(field.toLowerCase());
+      return visit(ip, `${cell('date') ?? ''} ${cell('time') ?? ''}`);
     },
   };
 };
@@ -238,7 +249,7 @@ export const formatOf = (name: FormatName, { field, ipFrom }: FormatOptions = {}
     case 'alb':
       return alb;
     case 'w3c':
-      return w3c(field);
+      return w3c(field, ipFrom);
     case 'haproxy':
       return haproxy;
     case 'csv':
@@ -248,23 +259,24 @@ export const formatOf = (name: FormatName, { field, ipFrom }: FormatOptions = {}
   }
 };
 
-/** Tells a format by the first lines of a log. @param sample lines that are not empty @param field a column of CSV and TSV */
+/** Tells a format by the first lines of a log. @param sample lines that are not empty @param field of the options */
 export const detectFormat = (sample: readonly string[], field?: string): FormatName => {
   const [first = ''] = sample;
+  const [byTab, byComma] = [first.split('\t'), parseCsvLine(first)];
+  const names = (cells: readonly string[], wanted: readonly string[]): boolean =>
+    cells.some((cell) => wanted.includes(cell.trim().toLowerCase()));
   const most = (is: (line: string) => boolean): boolean => sample.filter(is).length * 2 > sample.length;
+  const wanted = field === undefined ? [] : [field.toLowerCase()];
+  if (byTab.length > 1 && names(byTab, wanted)) return 'tsv';
+  if (names(byComma, wanted)) return 'csv';
   if (sample.some((line) => /^#Fields:/i.test(line))) return 'w3c';
   if (most((line) => line.startsWith('{') && parsed(line) !== null)) return 'json';
   if (most((line) => ALB.test(line))) return 'alb';
   if (most((line) => HAPROXY.test(line))) return 'haproxy';
-  const isName = (cell: string): boolean => {
-    const name = cell.trim().toLowerCase();
-    return name === field?.toLowerCase() || ADDRESS_FIELDS.includes(name);
-  };
   const hasColumn = (cells: readonly string[]): boolean =>
-    cells.length > 1 && cells.some((cell) => isName(cell) || addressIn(cell) !== null);
-  if (!first.includes('[') && hasColumn(first.split('\t'))) return 'tsv';
+    cells.length > 1 && (names(cells, ADDRESS_FIELDS) || cells.some((cell) => addressIn(cell) !== null));
+  if (!first.includes('[') && hasColumn(byTab)) return 'tsv';
   const isList = /^\S+(?:, \S+)+ /.test(first);
-  if (!isList && !first.includes('[') && hasColumn(parseCsvLine(first))) return 'csv';
-  if (isName(first)) return 'csv';
-  return 'combined';
+  if (!isList && !first.includes('[') && hasColumn(byComma)) return 'csv';
+  return byComma.length === 1 && names(byComma, ADDRESS_FIELDS) ? 'csv' : 'combined';
 };
