@@ -385,6 +385,16 @@ describe('enrich', () => {
     );
   });
 
+  it('can be stopped while it reads', async () => {
+    const { client, asked } = service(found);
+    const [out, stop] = [join(folder, 'unread.csv'), new AbortController()];
+    const terminal = { write: () => stop.abort() };
+    expect(await run({ client, logs: [log], out, terminal, signal: stop.signal })).toMatchObject({
+      code: 130,
+    });
+    expect([asked, existsSync(`${out}.part`)]).toEqual([[], false]);
+  });
+
   it.each([
     ['the key', () => refused(401, 'unauthorized')],
     ['the path', () => answer(404, '<html>')],

@@ -46,7 +46,7 @@ const CONCURRENCY = 8;
 
 /** @returns the exit code: 0, 1 (addresses failed) or 130 (stopped) @throws Error with one line for whatever else ended it */
 export const enrich = async (options: EnrichOptions): Promise<number> => {
-  const { client, out, terminal, force, summary } = options;
+  const { client, out, terminal, signal, force, summary } = options;
   // Another file of that name in a folder is a log, and stays one.
   const ownSummary = summary !== undefined && (await isSummary(summary)) ? [summary] : [];
   const paths = await logPaths(options.logs, [...pathsOf(out), ...ownSummary]);
@@ -60,7 +60,12 @@ export const enrich = async (options: EnrichOptions): Promise<number> => {
   const isEndless = options.follow === true || paths.includes('-');
   const addresses = addressesOf(paths, options, reading);
   if (!isEndless) for await (const _ of addresses);
-  terminal.write(`${estimate(await client.usage(), reading, before, isEndless, options)}\n`);
+  const usage = await usageUnlessStopped(client, signal);
+  if (usage === null) {
+    terminal.write('Stopped before the first lookup.\n');
+    return 130;
+  }
+  terminal.write(`${estimate(usage, reading, before, isEndless, options)}\n`);
   if (options.dryRun) return 0;
 
   const file = await openCompaniesFile(out, { force, direct: options.follow });
@@ -95,6 +100,7 @@ async function* addressesOf(
     terminal.write(`${path}: ${log.format.name}\n`);
     let found = 0;
     for await (const { text, read } of log.lines) {
+      if (signal.aborted) return;
       if (read === 'header') continue;
       reading.lines += 1;
       if (read === null) {
@@ -118,6 +124,14 @@ const nothingIn = ({ path, format, firstLine }: Log): Error =>
       ? `${path} is empty`
       : `${path}: no line has an address when it is read as ${format.name} (--format: ${FORMATS.join(', ')}); it begins: ${shown(firstLine)}`,
   );
+
+const usageUnlessStopped = async (client: Client, signal: AbortSignal): Promise<Usage | null> => {
+  if (signal.aborted) return null;
+  return client.usage({}, { signal }).catch((error: unknown) => {
+    if (signal.aborted) return null;
+    throw error;
+  });
+};
 
 /** What the run will ask for, before it spends anything. */
 const estimate = (
