@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command `doorplate-client`. Exits 0, 1 (failed), 2 (wrong usage) or 130 (stopped). */
+/** The command `doorplate-client`. Exits 0, 1 (failed, also for an address), 2 (wrong usage) or 130 (stopped). */
 import { parseArgs } from 'node:util';
 import { type Command, SHARED_OPTIONS, WrongUsage } from './cli/command.ts';
 import { withoutControls } from './cli/csv.ts';

@@ -86,16 +86,18 @@ export class LookupSchedule {
 
   /** Waits until a task may go on, one under way has ended, or one is added. @throws the signal's reason */
   async wait(running: ReadonlySet<Promise<void>>, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
     const over = new AbortController();
     const stop = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
     const ms = Math.max(0, this.#nextAt() - this.#time.now());
     const slept = Number.isFinite(ms) ? [this.#time.sleep(ms, stop)] : [];
     for (const sleep of slept) sleep.catch(() => undefined);
     try {
-      const added = new Promise<void>((resolve) => {
+      const woken = new Promise<void>((resolve) => {
         this.#wake = resolve;
+        stop.addEventListener('abort', () => resolve(), { once: true });
       });
-      await Promise.race([added, ...running, ...slept]);
+      await Promise.race([woken, ...running, ...slept]);
       signal?.throwIfAborted();
     } finally {
       over.abort();

@@ -7,13 +7,15 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openCompaniesFile } from '../../../clients/typescript/src/cli/companies-file.ts';
 import { csvLine, parseCsvLine } from '../../../clients/typescript/src/cli/csv.ts';
 import { type EnrichOptions, enrich } from '../../../clients/typescript/src/cli/enrich.ts';
@@ -25,7 +27,12 @@ import {
 } from '../../../clients/typescript/src/cli/formats.ts';
 import { progressText } from '../../../clients/typescript/src/cli/progress.ts';
 import { logPaths, openLog } from '../../../clients/typescript/src/cli/read-log.ts';
-import { type ClientOptions, createClient, type LookedUp } from '../../../clients/typescript/src/index.ts';
+import {
+  type ClientOptions,
+  createClient,
+  type LookedUp,
+  type Time,
+} from '../../../clients/typescript/src/index.ts';
 import { json, startAnsweringServer } from '../../support/answering-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { answer, refused } from './fakes.ts';
@@ -40,6 +47,11 @@ const file = (content: string | Buffer, name = ''): string => {
   const path = join(folder, `${files}${name}`);
   writeFileSync(path, content);
   return path;
+};
+
+const linkTo = (target: string): string => {
+  symlinkSync(target, `${target}.link`);
+  return `${target}.link`;
 };
 
 const counted = async (path: string, options: FormatOptions = {}) => {
@@ -62,6 +74,64 @@ const addressesOf = async (content: string | Buffer, options: FormatOptions = {}
 const EXPECTED: Record<string, { format: string; without: number; times: number }> = JSON.parse(
   readFileSync(join(LOGS, 'expected.json'), 'utf8'),
 );
+
+/** A clock that needs no time: `atMs` is called whenever a sleep has ended. */
+const quickTime = (atMs: (ms: number) => void = () => undefined): Time => {
+  let now = 0;
+  const sleep = async (ms: number) => {
+    now += ms;
+    await new Promise(setImmediate);
+    atMs(now);
+  };
+  return { now: () => now, sleep };
+};
+
+/** Follows a file until it has given so many addresses. */
+const followed = async (path: string, count: number, atMs?: (ms: number) => void): Promise<string[]> => {
+  const stop = new AbortController();
+  const found: string[] = [];
+  const { lines } = await openLog(path, {}, { signal: stop.signal, time: quickTime(atMs) });
+  for await (const { read } of lines) {
+    if (read !== null && read !== 'header') found.push(read.ip);
+    if (found.length === count) stop.abort();
+  }
+  return found;
+};
+
+describe('a growing log', () => {
+  it.each([
+    ['IIS', '#Software: IIS\n', '#Fields: date c-ip\n2026-11-27 9.1.1.1\n'],
+    ['CloudFront', '#Version: 1.0\n', '#Fields: date\tc-ip\n2026-11-27\t9.1.1.1\n'],
+    ['JSON behind a banner', 'Started.\n', '{"ip":"9.1.1.1"}\n{}\n'],
+  ])('of %s is told as soon as a line has an address', async (_what, begin, more) => {
+    const path = file(begin);
+    const found = followed(path, 1, (ms) => {
+      if (ms === 1_000) appendFileSync(path, more);
+    });
+    expect(await found).toEqual(['9.1.1.1']);
+  });
+
+  it('that is renamed is read until its writer has been quiet for five seconds, then the new one is', async () => {
+    const path = file('9.1.1.1 - -\n', '.log');
+    const found = followed(path, 4, (ms) => {
+      if (ms === 500) {
+        renameSync(path, `${path}.1`);
+        writeFileSync(path, '9.1.1.4 - -\n');
+      }
+      if (ms === 5_000) appendFileSync(`${path}.1`, '9.1.1.2 - -\n');
+      if (ms === 9_500) appendFileSync(`${path}.1`, '9.1.1.3 - -\n');
+    });
+    expect(await found).toEqual(['9.1.1.1', '9.1.1.2', '9.1.1.3', '9.1.1.4']);
+  });
+
+  it('that is truncated is read from its start again', async () => {
+    const path = file('9.1.1.1 - - [27/Nov/2026:10:00:00 +0000]\n');
+    const found = followed(path, 2, (ms) => {
+      if (ms === 500) writeFileSync(path, '9.1.1.2 - -\n');
+    });
+    expect(await found).toEqual(['9.1.1.1', '9.1.1.2']);
+  });
+});
 
 describe('a log', () => {
   it.each(Object.entries(EXPECTED))(
@@ -95,6 +165,31 @@ describe('a log', () => {
     });
   });
 
+  it.each(['X-Forwarded-For', 'cs(X-Forwarded-For)'])(
+    'has the address of the W3C column %s alike',
+    async (column) => {
+      const log = `#Fields: date c-ip ${column}\nx 10.0.0.1 10.0.0.2,%209.1.1.1\nx 9.1.1.2 9.9.9.9\nx 9.1.1.3 -\n`;
+      expect(await addressesOf(log)).toEqual({ '9.1.1.1': 1, '9.1.1.2': 1, '9.1.1.3': 1 });
+      expect(await addressesOf(log, { ipFrom: 'last' })).toEqual({
+        '9.1.1.1': 1,
+        '9.9.9.9': 1,
+        '9.1.1.3': 1,
+      });
+      expect(await addressesOf(log, { ipFrom: 'first' })).toEqual({
+        '10.0.0.1': 1,
+        '9.1.1.2': 1,
+        '9.1.1.3': 1,
+      });
+      expect(await addressesOf(log, { field: column })).toEqual({ '9.1.1.1': 1, '9.9.9.9': 1 });
+    },
+  );
+
+  it('has the visitor behind a virtual host that is an address itself', async () => {
+    const request = '- - [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 12';
+    const log = `5.6.7.8:443 9.1.1.1 ${request}\n[2a00::1]:443 2a00::2 ${request}\n9.1.1.2:5000 ${request}\n`;
+    expect(await addressesOf(log)).toEqual({ '9.1.1.1': 1, '2a00::2': 1, '9.1.1.2': 1 });
+  });
+
   it('has the address at any path of JSON objects, and in any column', async () => {
     const nested = '{"a":{"b":{"c":"9.1.1.1"}},"ip":"9.9.9.9"}\n{"a.b":{"c":"[2a00::1]:443"}}\nnull\n{\n';
     expect(await addressesOf(nested, { field: 'a.b.c', format: 'json' })).toEqual({ '9.1.1.1': 1 });
@@ -102,7 +197,23 @@ describe('a log', () => {
       '9.1.1.1': 1,
     });
     expect(await addressesOf('"a,b",9.1.1.1\n"c",9.1.1.2\n')).toEqual({ '9.1.1.1': 1, '9.1.1.2': 1 });
+    const caddy = '{"request":{"headers":{"X-Forwarded-For":["10.0.0.1, 9.1.1.1",7]}}}\n';
+    const field = 'request.headers.X-Forwarded-For';
+    expect(await addressesOf(caddy, { field })).toEqual({ '9.1.1.1': 1 });
     await expect(addressesOf('time,ip\n', { format: 'csv', field: 'visitor' })).rejects.toThrow('visitor');
+  });
+
+  it('is CSV or TSV where its header names the field, and no field is looked for where lines have none', async () => {
+    expect(await addressesOf('time,visitor\n1,9.1.1.1\n', { field: 'Visitor' })).toEqual({ '9.1.1.1': 1 });
+    expect(await addressesOf('proxy\tvisitor\n9.9.9.9\t9.1.1.1\n', { field: 'visitor' })).toEqual({
+      '9.1.1.1': 1,
+    });
+    expect(await addressesOf('visitor\n9.1.1.1\n', { field: 'visitor' })).toEqual({ '9.1.1.1': 1 });
+    for (const name of ['ip_address', 'IP Address', 'IPaddress'])
+      expect(await addressesOf(`proxy,${name}\n9.9.9.9,9.1.1.1\n`)).toEqual({ '9.1.1.1': 1 });
+    await expect(addressesOf('9.1.1.1 - -\n', { field: 'visitor' })).rejects.toThrow(
+      '--field is for json, w3c, csv, tsv alone, and the log is read as combined',
+    );
   });
 
   it('may be packed, by gzip in several members or by zstd, whatever its name', async () => {
@@ -124,8 +235,14 @@ describe('a log', () => {
     expect(String(error)).not.toContain('\n');
   });
 
-  it('may be all files of a folder', async () => {
+  it('may be all files of a folder, those of the run itself and links to nothing left out', async () => {
     expect(await logPaths([LOGS])).toContain(join(LOGS, 'haproxy.log'));
+    const logs = mkdtempSync(join(folder, 'logs-'));
+    for (const name of ['a.log', 'out.csv', 'out.csv.part']) writeFileSync(join(logs, name), '');
+    symlinkSync(join(logs, 'none'), join(logs, 'b.log'));
+    symlinkSync(logs, join(folder, 'by-link'));
+    const ours = ['out.csv', 'out.csv.part', 'out.csv.new'].map((name) => join(folder, 'by-link', name));
+    expect(await logPaths([logs], ours)).toEqual([join(logs, 'a.log')]);
   });
 
   it('has times with a zone, in UTC without one, or as numbers', () => {
@@ -180,8 +297,8 @@ const run = async (options: Partial<EnrichOptions> & Pick<EnrichOptions, 'client
     },
   };
   const stop = new AbortController();
-  const isDone = await enrich({ signal: stop.signal, terminal, ...options });
-  return { isDone, said };
+  const code = await enrich({ signal: stop.signal, terminal, ...options });
+  return { code, said };
 };
 const rowsOf = (path: string) => readFileSync(path, 'utf8').split('\n').slice(1, -1).map(parseCsvLine);
 
@@ -191,8 +308,8 @@ describe('enrich', () => {
   it('writes beside the file, and gives it its name with counts and a summary by company', async () => {
     const [out, summary] = [join(folder, 'whole.csv'), join(folder, 'summary.csv')];
     const { client, asked } = service(found);
-    const { isDone, said } = await run({ client, logs: [log], out, summary, verbose: true });
-    expect(isDone).toBe(true);
+    const { code, said } = await run({ client, logs: [log], out, summary, verbose: true });
+    expect(code).toBe(0);
     expect(rowsOf(out).map((row) => row.slice(0, 5))).toEqual([
       ['9.1.1.1', '2', 'company', 'true', 'of 9.1.1.1'],
       ['9.1.1.2', '1', 'company', 'true', 'of 9.1.1.2'],
@@ -212,6 +329,48 @@ describe('enrich', () => {
     expect(rowsOf(out)).toHaveLength(3);
   });
 
+  it('reads no file of its own in a folder of logs', async () => {
+    const logs = mkdtempSync(join(folder, 'own-'));
+    const [out, summary] = [join(logs, 'out.csv'), join(logs, 'summary.csv')];
+    writeFileSync(join(logs, 'a.log'), '9.1.1.1 - -\n');
+    const { client, asked } = service(found);
+    for (let runs = 0; runs < 2; runs += 1) {
+      const { said } = await run({ client, logs: [logs], out, summary });
+      expect(said).toContain('1 lines, 1 addresses');
+    }
+    expect(asked).toEqual(['9.1.1.1']);
+  });
+
+  it.each([
+    ['holds something else', (_out: string) => file('mine\n'), 'is not a file of this command'],
+    ['is the file of results', (out: string) => out, 'is a log or a file of the results'],
+    ['stands beside it', (out: string) => `${out}.part`, 'is a log or a file of the results'],
+    ['is the log', () => log, 'is a log or a file of the results'],
+    ['is a link to the log', () => linkTo(log), 'is a log or a file of the results'],
+    ['is in no folder', () => join(folder, 'none', 'x.csv'), 'there is no folder'],
+    ['is a folder', () => folder, 'it is a folder'],
+  ])('asks for nothing where the summary %s', async (_what, summaryFor, message) => {
+    const out = join(folder, `summary-${files}.csv`);
+    const summary = summaryFor(out);
+    const before = existsSync(summary) && summary !== folder ? readFileSync(summary, 'utf8') : null;
+    const { client, asked } = service(found);
+    await expect(run({ client, logs: [log], out, summary })).rejects.toThrow(message);
+    expect(asked).toEqual([]);
+    if (before !== null) expect(readFileSync(summary, 'utf8')).toBe(before);
+  });
+
+  it('replaces a summary of its own, and with --force any other file that it does not read', async () => {
+    const [out, summary] = [join(folder, 'forced.csv'), file('mine\n')];
+    const { client } = service(found);
+    await run({ client, logs: [log], out, summary, force: true });
+    const first = readFileSync(summary, 'utf8');
+    expect(first).toMatch(/^name,website,visits/);
+    await run({ client, logs: [log], out, summary });
+    expect(readFileSync(summary, 'utf8')).toBe(first);
+    const forced = run({ client, logs: [folder], out, summary: log, force: true });
+    await expect(forced).rejects.toThrow('is a log or a file of the results');
+  });
+
   it('says what it would ask for and spends nothing with --dry-run', async () => {
     const { client, asked } = service(found, 3);
     const out = join(folder, 'dry.csv');
@@ -220,6 +379,20 @@ describe('enrich', () => {
       /3 to look up; the key takes 1 of 3 new addresses today; at least 1 s .*, or 1 more days/,
     );
     expect([asked, existsSync(out), existsSync(`${out}.part`)]).toEqual([[], false, false]);
+    const usedUp = await run({ client: service(found, 2).client, logs: [log], out, dryRun: true });
+    expect(usedUp.said).toMatch(
+      /the key's 2 new addresses of today are used up; at least .*, or 2 more days if all are new\n/,
+    );
+  });
+
+  it('can be stopped while it reads', async () => {
+    const { client, asked } = service(found);
+    const [out, stop] = [join(folder, 'unread.csv'), new AbortController()];
+    const terminal = { write: () => stop.abort() };
+    expect(await run({ client, logs: [log], out, terminal, signal: stop.signal })).toMatchObject({
+      code: 130,
+    });
+    expect([asked, existsSync(`${out}.part`)]).toEqual([[], false]);
   });
 
   it.each([
@@ -241,8 +414,10 @@ describe('enrich', () => {
       (ip) => (ip === '9.1.1.2' ? refused(429, 'enrichment_limit', 40_000) : found(ip)),
       0,
     );
-    const { said } = await run({ client, logs: [log], out });
-    expect(said).toContain('1 failed (the same command tries them again)');
+    const { code, said } = await run({ client, logs: [log], out });
+    expect(code).toBe(1);
+    expect(said).toContain('at least 1 s if all are saved, and new ones fail\n');
+    expect(said).toMatch(/\n1 address failed: the same command tries it again\n$/);
     expect(rowsOf(out).map(([ip, , , , , , , , , , , , , error]) => [ip, error])).toContainEqual([
       ...['9.1.1.2', 'enrichment_limit'],
     ]);
@@ -252,9 +427,14 @@ describe('enrich', () => {
     expect(rowsOf(out)).toHaveLength(3);
   });
 
-  it('follows no file that is not there', async () => {
-    const missing = { logs: [join(folder, 'none.log')], out: join(folder, 'none.csv'), follow: true };
+  it('follows no file that is not there, and leaves the results as they are', async () => {
+    const out = join(folder, 'none.csv');
+    await run({ client: service(found).client, logs: [log], out });
+    const before = readFileSync(out, 'utf8');
+    writeFileSync(`${out}.part`, before);
+    const missing = { logs: [join(folder, 'none.log')], out, follow: true };
     await expect(run({ client: service(found).client, ...missing })).rejects.toThrow('there is no such file');
+    expect([out, `${out}.part`].map((path) => readFileSync(path, 'utf8'))).toEqual([before, before]);
   });
 
   it('ends with what was tried where no line has an address', async () => {
@@ -266,9 +446,9 @@ describe('enrich', () => {
     await expect(run({ client, logs: [file('')], out })).rejects.toThrow('is empty');
   });
 
-  it('goes on with a growing file, also when it is rotated, and writes to the file directly', async () => {
+  it('goes on with a growing file, writes to the file directly, and counts and sums up at its end', async () => {
     const growing = file('9.1.1.1 - -\n', '.log');
-    const out = join(folder, 'followed.csv');
+    const [out, summary] = [join(folder, 'followed.csv'), join(folder, 'followed-summary.csv')];
     const stop = new AbortController();
     const rows = () => (existsSync(out) ? rowsOf(out).map(([ip]) => ip) : []);
     const written = (count: number) => eventually(`${count} rows`, rows, (all) => all.length === count);
@@ -276,42 +456,68 @@ describe('enrich', () => {
       client: service(found).client,
       logs: [growing],
       out,
+      summary,
       follow: true,
       signal: stop.signal,
     });
     await written(1);
     appendFileSync(growing, '9.1.1.2 - -\n9.1.1.1 - -\n');
     await written(2);
-    renameSync(growing, `${growing}.1`);
-    writeFileSync(growing, '9.1.1.3 - -\n');
+    appendFileSync(growing, '9.1.1.1 - -\n9.1.1.3 - -\n');
     await written(3);
     stop.abort();
-    expect((await running).isDone).toBe(true);
-    expect(rows()).toEqual(['9.1.1.1', '9.1.1.2', '9.1.1.3']);
+    expect((await running).code).toBe(0);
+    expect(rowsOf(out).map((row) => row.slice(0, 2))).toEqual([
+      ['9.1.1.1', '3'],
+      ['9.1.1.2', '1'],
+      ['9.1.1.3', '1'],
+    ]);
+    expect(readFileSync(summary, 'utf8')).toContain('\nof 9.1.1.1,,3,1,,\n');
   });
 });
 
-it('the command ends with 1 at a refusal while its standard input stays open', async () => {
-  const server = await startAnsweringServer();
-  const limits = { requests_per_second: 50, new_enrichments_per_day: null, pending_enrichments: 9 };
-  server.answers((response) =>
-    server.asked.at(-1)?.path?.startsWith('/v1/usage')
-      ? json(200, { limits, outcomes: {} })(response)
-      : json(401, { error: { code: 'unauthorized', message: 'No.' }, request_id: 'id' })(response),
-  );
-  const env = { PATH: process.env.PATH, DOORPLATE_URL: server.base, DOORPLATE_API_KEY: 'k' };
-  const args = [PROGRAM, 'enrich', '-', '--format', 'combined', '--out', join(folder, 'open.csv')];
-  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'pipe'] });
-  const ended = once(child, 'close');
-  let written = '';
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    written += text;
-  });
-  child.stdin?.write('9.1.1.1 - -\n'.repeat(60));
-  expect((await ended)[0]).toBe(1);
-  expect(written).toContain('401 unauthorized');
-  server.close();
-}, 20_000);
+describe('the command with a standard input that stays open', () => {
+  /** Starts it, with a service that answers each lookup so. */
+  const start = async (name: string, lookup: (response: ServerResponse) => void) => {
+    const server = await startAnsweringServer();
+    onTestFinished(() => server.close());
+    const limits = { requests_per_second: 50, new_enrichments_per_day: null, pending_enrichments: 9 };
+    server.answers((response) =>
+      server.asked.at(-1)?.path?.startsWith('/v1/usage')
+        ? json(200, { limits, outcomes: {} })(response)
+        : lookup(response),
+    );
+    const env = { PATH: process.env.PATH, DOORPLATE_URL: server.base, DOORPLATE_API_KEY: 'k' };
+    const out = join(folder, name);
+    const args = [PROGRAM, 'enrich', '-', '--out', out];
+    const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'pipe'] });
+    const ended = once(child, 'close');
+    let written = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      written += text;
+    });
+    return { child, ended, out, written: () => written };
+  };
+
+  it('ends with 1 at a refusal', async () => {
+    const refusal = { error: { code: 'unauthorized', message: 'No.' }, request_id: 'id' };
+    const { child, ended, written } = await start('open.csv', json(401, refusal));
+    child.stdin?.write('9.1.1.1 - -\n'.repeat(60));
+    expect((await ended)[0]).toBe(1);
+    expect(written()).toContain('401 unauthorized');
+  }, 20_000);
+
+  it('looks up the first address at once, and ends on a signal', async () => {
+    const body = await found('9.1.1.1').json();
+    const { child, ended, out, written } = await start('quiet.csv', json(200, body));
+    child.stdin?.write('9.1.1.1\n');
+    const rows = () => (existsSync(`${out}.part`) ? rowsOf(`${out}.part`) : []);
+    await eventually('a row', rows, (all) => all.length === 1);
+    child.kill('SIGTERM');
+    expect((await ended)[0]).toBe(130);
+    expect(written()).toContain('Stopped: the same command goes on from here');
+  }, 20_000);
+});
 
 describe('the file of companies', () => {
   const failed = (ip: string): LookedUp => ({ ip, result: null, error: { code: 'invalid_ip' } as never });

@@ -130,4 +130,20 @@ describe('lookupMany', () => {
     await new Promise(setImmediate);
     expect(asked).toHaveLength(before);
   });
+
+  it('ends on its signal also while nothing is under way and no address comes', async () => {
+    const stop = new AbortController();
+    async function* quiet(): AsyncGenerator<string> {
+      yield '9.1.1.1';
+      await new Promise(() => undefined);
+    }
+    const { client, until } = fakeService(complete);
+    const reading = (async () => {
+      for await (const _ of client.lookupMany(quiet(), { signal: stop.signal }))
+        setImmediate(() => stop.abort(new Error('stopped')));
+    })();
+    reading.catch(() => undefined);
+    await new Promise((resolve) => stop.signal.addEventListener('abort', resolve));
+    await expect(until(failureOf(reading))).resolves.toMatchObject({ kind: 'aborted' });
+  });
 });

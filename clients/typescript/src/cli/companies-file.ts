@@ -1,7 +1,8 @@
 /** The file of results: a line for each finished address, so that a run that was stopped can be continued. */
-import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises';
 import type { LookedUp } from '../lookup-attempt.ts';
 import { csvLine, parseCsvLine } from './csv.ts';
+import { ownText, replaceFile } from './files.ts';
 
 const COLUMNS = [
   ...['ip', 'requests', 'match_type', 'company_found', 'name', 'website', 'industry', 'employees', 'city'],
@@ -34,6 +35,10 @@ export interface CompaniesFileOptions {
   /** Whether lines are written to the file itself, for a run without an end. */
   readonly direct?: boolean | undefined;
 }
+
+/** The file itself, and those that stand beside it during a run. */
+export const pathsOf = (path: string): readonly string[] =>
+  ['', '.part', '.new', '.part.new'].map((end) => path + end);
 
 /** What an earlier run has left in the file or beside it, unchanged. @throws Error for a file that holds something else */
 export const finishedBefore = async (path: string, force = false): Promise<readonly string[]> =>
@@ -80,11 +85,8 @@ const linesBefore = async (path: string, force: boolean): Promise<readonly strin
   return part ?? whole ?? [];
 };
 
-/** Written beside and renamed, so that the file is whole at any moment. */
-const replace = async (path: string, lines: readonly string[]): Promise<void> => {
-  await writeFile(`${path}.new`, `${HEADER}${lines.map((line) => `${line}\n`).join('')}`);
-  await rename(`${path}.new`, path);
-};
+const replace = (path: string, lines: readonly string[]): Promise<void> =>
+  replaceFile(path, `${HEADER}${lines.map((line) => `${line}\n`).join('')}`);
 
 /** The finished lines of an own file; null: there is none. */
 const ownLines = async (
@@ -92,17 +94,8 @@ const ownLines = async (
   force: boolean,
   isEmpty: (text: string) => boolean,
 ): Promise<string[] | null> => {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '';
-    throw new Error(
-      `${path} cannot be written: ${error.code === 'EISDIR' ? 'it is a folder' : error.message}`,
-    );
-  });
-  if (isEmpty(text)) return null;
-  if (!text.startsWith(HEADER)) {
-    if (force) return null;
-    throw new Error(`${path} is not a file of this command: name another, or replace it with --force`);
-  }
+  const text = await ownText(path, HEADER, force, isEmpty);
+  if (text === null) return null;
   return linesIn(text).filter((line) => ['', FINAL_ERROR].includes(parseCsvLine(line)[ERROR] ?? ''));
 };
 

@@ -7,15 +7,16 @@ const HELP = `doorplate-client enrich LOG… --out FILE [options]
 
 Looks up each address of logs once and writes a line of CSV for each. A LOG is a file, a folder of files, or - for the
 standard input; gzip, zstd and UTF-16 are recognised, and so is the format. Results go to FILE.part, which gets its name
-at the end. Stop it with Ctrl-C; the same command goes on where it was stopped, and takes up a finished FILE.
+at the end. Stop it with Ctrl-C; the same command goes on where it was stopped, takes up a finished FILE, and tries
+addresses again that failed. It exits with 0, 1 (failed, also where an address did), 2 (wrong usage) or 130 (stopped).
 
   --format      ${FORMATS.join(', ')}; by default what the first lines look like
-  --field       the address's path in JSON objects, as request.remote_ip, or its column
-  --ip-from     first: the line's own address; last: the X-Forwarded-For at its end; by default the last where the first is
-                not public
+  --field       the address's path in JSON objects, as request.remote_ip, or its column in CSV, TSV or W3C
+  --ip-from     first: the line's own address; last: the X-Forwarded-For at its end, or in a column of W3C; by default the
+                last where the first is not public
   --out         the file that is written, and continued
-  --force       replaces a FILE that holds something else
-  --summary     a file of the visits of each company
+  --summary     a file of the visits of each company, replaced by each run
+  --force       replaces a FILE, or a summary, that holds something else
   --dry-run     says how many addresses there are, what the key allows and how long it takes, and ends
   --follow      goes on with what is appended to LOG, also when it is rotated; writes to FILE directly
   --verbose     shows each line without an address
@@ -40,7 +41,6 @@ const isFormat = (name: string): name is FormatName => FORMATS.some((format) => 
 
 const isIpFrom = (text: string): text is IpFrom => text === 'first' || text === 'last';
 
-/** @returns 130: it was stopped */
 const run = async (args: readonly string[]): Promise<number> => {
   const { positionals, values } = parsed(args, OPTIONS);
   const [, ...logs] = positionals;
@@ -58,7 +58,7 @@ const run = async (args: readonly string[]): Promise<number> => {
 
   const { field, force, summary, 'dry-run': dryRun, follow, verbose } = values;
   const chosen = { format, field, ipFrom, force, summary, dryRun, follow, verbose, concurrency };
-  const isDone = await enrich({
+  return enrich({
     ...chosen,
     client,
     logs,
@@ -66,7 +66,6 @@ const run = async (args: readonly string[]): Promise<number> => {
     signal: stopSignal(),
     terminal: process.stderr,
   });
-  return isDone ? 0 : 130;
 };
 
 export const enrichCommand: Command = { help: HELP, options: OPTIONS, run };

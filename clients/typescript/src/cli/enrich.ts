@@ -1,5 +1,4 @@
 /** `doorplate-client enrich`: the companies behind the addresses of logs. */
-import { writeFile } from 'node:fs/promises';
 import type { Client } from '../client.ts';
 import { DoorplateError } from '../errors.ts';
 import type { Usage } from '../generated.ts';
@@ -8,12 +7,13 @@ import {
   FINAL_ERROR,
   finishedBefore,
   openCompaniesFile,
-  type Row,
+  pathsOf,
 } from './companies-file.ts';
-import { csvLine, withoutControls } from './csv.ts';
+import { withoutControls } from './csv.ts';
 import { FORMATS, type FormatOptions, isLocal } from './formats.ts';
 import { duration, showProgress } from './progress.ts';
-import { type Log, logPaths, openLog } from './read-log.ts';
+import { checkReadable, type Log, logPaths, openLog } from './read-log.ts';
+import { checkSummary, countVisit, isSummary, type Visits, writeSummary } from './summary-file.ts';
 
 export interface EnrichOptions extends FormatOptions {
   readonly client: Client;
@@ -33,12 +33,6 @@ export interface EnrichOptions extends FormatOptions {
   readonly terminal: { write(text: string): unknown; readonly isTTY?: boolean | undefined };
 }
 
-interface Visits {
-  requests: number;
-  first: number | null;
-  last: number | null;
-}
-
 /** What was read so far. */
 interface Reading {
   lines: number;
@@ -50,35 +44,48 @@ interface Reading {
 
 const CONCURRENCY = 8;
 
-/** @returns whether all addresses are finished @throws Error with one line for whatever else ended it */
-export const enrich = async (options: EnrichOptions): Promise<boolean> => {
-  const { client, out, terminal, signal, force } = options;
-  const paths = await logPaths(options.logs);
+/** @returns the exit code: 0, 1 (addresses failed) or 130 (stopped) @throws Error with one line for whatever else ended it */
+export const enrich = async (options: EnrichOptions): Promise<number> => {
+  const { client, out, terminal, signal, force, summary } = options;
+  // Another file of that name in a folder is a log, and stays one.
+  const ownSummary = summary !== undefined && (await isSummary(summary)) ? [summary] : [];
+  const paths = await logPaths(options.logs, [...pathsOf(out), ...ownSummary]);
   if (options.follow && (paths.length > 1 || paths[0] === '-')) throw new Error('--follow takes one file');
+  if (options.follow) await Promise.all(paths.map(checkReadable));
   const before = new Set(await finishedBefore(out, force));
+  if (summary !== undefined)
+    await checkSummary(summary, [...pathsOf(out), ...paths.filter((path) => path !== '-')], force);
   const reading: Reading = { lines: 0, without: 0, notPublic: 0, visits: new Map() };
   // What may have no end is looked up while it is read.
   const isEndless = options.follow === true || paths.includes('-');
   const addresses = addressesOf(paths, options, reading);
   if (!isEndless) for await (const _ of addresses);
-  terminal.write(`${estimate(await client.usage(), reading, before, isEndless, options)}\n`);
-  if (options.dryRun) return true;
+  const usage = await usageUnlessStopped(client, signal);
+  if (usage === null) {
+    terminal.write('Stopped before the first lookup.\n');
+    return 130;
+  }
+  terminal.write(`${estimate(usage, reading, before, isEndless, options)}\n`);
+  if (options.dryRun) return 0;
 
   const file = await openCompaniesFile(out, { force, direct: options.follow });
-  const isDone = await lookUpAll(isEndless ? addresses : reading.visits.keys(), file, reading, options);
-  const counts = `${reading.lines} lines, ${reading.notPublic} with addresses that are not public, ${reading.without} without one`;
-  if (!isDone || options.follow) {
+  const ended = await lookUpAll(isEndless ? addresses : reading.visits.keys(), file, reading, options);
+  terminal.write(
+    `${reading.lines} lines, ${reading.notPublic} with addresses that are not public, ${reading.without} without one.\n`,
+  );
+  if (ended.isStopped || options.follow) terminal.write('Stopped: the same command goes on from here. ');
+  if (ended.isStopped && !options.follow) {
     await file.close();
-    const rest = options.follow ? out : `${out}.part`;
-    terminal.write(
-      `${counts}.\nStopped: the same command goes on from here. The results so far are in ${rest}.\n`,
-    );
-    return signal.aborted && options.follow === true;
+    terminal.write(`The results so far are in ${out}.part.\n`);
+    return 130;
   }
   const rows = await file.finish(reading.visits);
-  terminal.write(`${counts}.\nThe results are in ${out}.\n`);
-  if (options.summary !== undefined) await summarise(options.summary, rows, reading.visits);
-  return true;
+  terminal.write(`The results are in ${out}.\n`);
+  if (summary !== undefined) await writeSummary(summary, rows, reading.visits);
+  if (ended.failed === 0) return 0;
+  const [which, again] = ended.failed === 1 ? ['address', 'it'] : ['addresses', 'them'];
+  terminal.write(`${ended.failed} ${which} failed: the same command tries ${again} again\n`);
+  return 1;
 };
 
 /** Reads logs into `reading` and yields each public address once. @throws Error for a log in which no line has an address */
@@ -93,6 +100,7 @@ async function* addressesOf(
     terminal.write(`${path}: ${log.format.name}\n`);
     let found = 0;
     for await (const { text, read } of log.lines) {
+      if (signal.aborted) return;
       if (read === 'header') continue;
       reading.lines += 1;
       if (read === null) {
@@ -102,23 +110,11 @@ async function* addressesOf(
       }
       found += 1;
       if (isLocal(read.ip)) reading.notPublic += 1;
-      else if (count(reading.visits, read.ip, read.at)) yield read.ip;
+      else if (countVisit(reading.visits, read)) yield read.ip;
     }
     if (found === 0 && !follow) throw nothingIn(log);
   }
 }
-
-/** @returns whether the address is new */
-const count = (visits: Map<string, Visits>, ip: string, at: number | null): boolean => {
-  const known = visits.get(ip);
-  if (!known) visits.set(ip, { requests: 1, first: at, last: at });
-  else {
-    known.requests += 1;
-    known.first = bound(Math.min, known.first, at);
-    known.last = bound(Math.max, known.last, at);
-  }
-  return known === undefined;
-};
 
 const shown = (text: string): string => withoutControls(text.length > 200 ? `${text.slice(0, 200)}…` : text);
 
@@ -128,6 +124,14 @@ const nothingIn = ({ path, format, firstLine }: Log): Error =>
       ? `${path} is empty`
       : `${path}: no line has an address when it is read as ${format.name} (--format: ${FORMATS.join(', ')}); it begins: ${shown(firstLine)}`,
   );
+
+const usageUnlessStopped = async (client: Client, signal: AbortSignal): Promise<Usage | null> => {
+  if (signal.aborted) return null;
+  return client.usage({}, { signal }).catch((error: unknown) => {
+    if (signal.aborted) return null;
+    throw error;
+  });
+};
 
 /** What the run will ask for, before it spends anything. */
 const estimate = (
@@ -144,26 +148,40 @@ const estimate = (
       ? 'the key has no daily limit of new addresses'
       : daily === 0
         ? 'the key looks up saved addresses alone'
-        : `the key takes ${left} of ${daily} new addresses today`;
+        : left === 0
+          ? `the key's ${daily} new addresses of today are used up`
+          : `the key takes ${left} of ${daily} new addresses today`;
   if (isEndless) return `unknown how many addresses and how long; ${allowance}`;
   const finished = [...reading.visits.keys()].filter((ip) => before.has(ip)).length;
   const todo = reading.visits.size - finished;
   const fastest = todo / Math.min(rate, concurrency * 100);
   const days = daily && left !== null && todo > left ? Math.ceil((todo - left) / daily) : 0;
-  const longest = days > 0 ? `, or ${days} more days if all are new` : ', and longer for new ones';
+  const longest =
+    daily === 0
+      ? ', and new ones fail'
+      : days > 0
+        ? `, or ${days} more days if all are new`
+        : ', and longer for new ones';
   return (
     `${reading.lines} lines, ${reading.visits.size} addresses, ${finished} finished before, ${todo} to look up; ${allowance}; ` +
     `at least ${duration(fastest)} if all are saved${todo > 0 ? longest : ''}`
   );
 };
 
-/** @returns false: it was stopped @throws DoorplateError for a refusal that says nothing of the address, as of the key */
+/** How the lookups of a run ended. */
+interface Ended {
+  readonly isStopped: boolean;
+  /** Addresses that the next run tries again. */
+  readonly failed: number;
+}
+
+/** @throws DoorplateError for a refusal that says nothing of the address, as of the key */
 const lookUpAll = async (
   addresses: Iterable<string> | AsyncIterable<string>,
   file: CompaniesFile,
   { visits }: Reading,
   { client, signal, terminal, concurrency = CONCURRENCY }: EnrichOptions,
-): Promise<boolean> => {
+): Promise<Ended> => {
   const counts = { company: 0, isp: 0, unclassified: 0, invalid: 0, failed: 0 };
   const many = client.lookupMany(addresses, { concurrency, signal, skip: file.finished });
   const line = showProgress(() => many.progress, terminal);
@@ -176,65 +194,19 @@ const lookUpAll = async (
       await file.write(looked, visits.get(ip)?.requests ?? 0);
       counts[result?.match_type ?? (error?.code === FINAL_ERROR ? 'invalid' : 'failed')] += 1;
     }
-    return true;
+    return { isStopped: false, failed: counts.failed };
   } catch (error) {
     if (!(error instanceof DoorplateError && error.kind === 'aborted')) {
       await file.close();
       ending = '\n';
       throw error;
     }
-    return false;
+    return { isStopped: true, failed: counts.failed };
   } finally {
     line.end();
     const { company, isp, unclassified, invalid, failed } = counts;
     terminal.write(
-      `${company} companies, ${isp} networks of providers, ${unclassified} unclassified, ${invalid} that no lookup takes, ${failed} failed` +
-        `${failed > 0 ? ' (the same command tries them again)' : ''}${ending}`,
+      `${company} companies, ${isp} networks of providers, ${unclassified} unclassified, ${invalid} that no lookup takes, ${failed} failed${ending}`,
     );
   }
 };
-
-interface Company {
-  readonly name: string;
-  readonly website: string;
-  addresses: number;
-  readonly visits: Visits;
-}
-
-/** Writes the visits of each company, the most first. */
-const summarise = async (
-  path: string,
-  rows: readonly Row[],
-  visits: ReadonlyMap<string, Visits>,
-): Promise<void> => {
-  const companies = new Map<string, Company>();
-  for (const { ip, name, website } of rows) {
-    const own = visits.get(ip);
-    if (name === '' || own === undefined) continue;
-    const key = JSON.stringify([name, website]);
-    const company = companies.get(key) ?? {
-      name,
-      website,
-      addresses: 0,
-      visits: { requests: 0, first: null, last: null },
-    };
-    companies.set(key, company);
-    company.addresses += 1;
-    company.visits.requests += own.requests;
-    company.visits.first = bound(Math.min, company.visits.first, own.first);
-    company.visits.last = bound(Math.max, company.visits.last, own.last);
-  }
-  const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
-  const lines = [...companies.values()]
-    .sort((a, b) => b.visits.requests - a.visits.requests || (a.name < b.name ? -1 : 1))
-    .map(({ name, website, addresses, visits: { requests, first, last } }) =>
-      csvLine([name, website, requests, addresses, iso(first), iso(last)]),
-    );
-  await writeFile(
-    path,
-    `${csvLine(['name', 'website', 'visits', 'addresses', 'first', 'last'])}${lines.join('')}`,
-  );
-};
-
-const bound = (of: (...all: number[]) => number, a: number | null, b: number | null): number | null =>
-  a === null ? b : b === null ? a : of(a, b);

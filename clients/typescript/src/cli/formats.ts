@@ -6,8 +6,11 @@ import { parseCsvLine } from './csv.ts';
 export const FORMATS = ['combined', 'json', 'alb', 'w3c', 'haproxy', 'csv', 'tsv'] as const;
 export type FormatName = (typeof FORMATS)[number];
 
-/** Which address of a line is the visitor's: that of the connection, or that of the X-Forwarded-For at the end. */
+/** Which address of a line is the visitor's: that of the connection, or that of X-Forwarded-For. */
 export type IpFrom = 'first' | 'last';
+
+/** The formats whose lines have fields with names. */
+export const FORMATS_WITH_FIELDS: readonly FormatName[] = ['json', 'w3c', 'csv', 'tsv'];
 
 export interface FormatOptions {
   readonly format?: FormatName | undefined;
@@ -34,7 +37,7 @@ export interface Format {
 
 const ADDRESS_FIELDS = [
   ...['ip', 'remote_addr', 'remote_ip', 'client_ip', 'clientip', 'remoteip', 'c-ip', 'clienthost'],
-  ...['client', 'source_ip', 'host'],
+  ...['client', 'source_ip', 'ip_address', 'ip address', 'ipaddress', 'host'],
 ];
 /** Caddy's come first: `client_ip` is the visitor behind its trusted proxies. */
 const ADDRESS_PATHS = ['request.client_ip', 'request.remote_ip', ...ADDRESS_FIELDS];
@@ -104,16 +107,25 @@ export const timeIn = (value: unknown): number | null => {
 const visit = (ip: string | null, time: unknown): Visit | null =>
   ip === null ? null : { ip, at: timeIn(time) };
 
+/** Where the connection's address is not public, a proxy made it for the visitor that it names. */
+const visitor = (first: string | null, last: string | null, ipFrom: IpFrom | undefined): string | null => {
+  const isForwarded = ipFrom === 'last' || (ipFrom === undefined && (first === null || isLocal(first)));
+  return (isForwarded ? last : null) ?? first;
+};
+
+/** An address with a port, as Apache writes a virtual host that has no name. */
+const IP_HOST = /^(?:[\d.]+|\[[^\]]+\]):\d+$/;
+
 /** Common, combined, with a virtual host before it, and nginx's with X-Forwarded-For at either end. */
 const combined = (ipFrom: IpFrom | undefined): Format => ({
   name: 'common or combined (Apache, nginx)',
   read: (line) => {
     // A list of forwarded addresses may stand where the address does.
-    const words = (line.split(' [', 1)[0] ?? '').split(/(?<!,)\s+/, 3);
-    const first = addressIn(words[0]) ?? addressIn(words[1]);
+    const [one = '', two] = (line.split(' [', 1)[0] ?? '').split(/(?<!,)\s+/, 3);
+    const [own, behind] = [addressIn(one), addressIn(two)];
+    const first = IP_HOST.test(one) ? (behind ?? own) : (own ?? behind);
     const last = addressIn(/"([^"]*)"\s*$/.exec(line)?.[1]);
-    const forwarded = ipFrom === 'last' || (ipFrom === undefined && (first === null || isLocal(first)));
-    return visit((forwarded ? last : null) ?? first, line);
+    return visit(visitor(first, last, ipFrom), line);
   },
 });
 
@@ -138,6 +150,10 @@ const valueAt = (object: Record<string, unknown>, path: string): unknown => {
   return valueAt(inner as Record<string, unknown>, rest.join('.'));
 };
 
+/** Caddy writes each header as an array. */
+const joined = (value: unknown): unknown =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'string').join(',') : value;
+
 const json = (field: string | undefined): Format => ({
   name: 'JSON lines',
   read: (line) => {
@@ -147,7 +163,7 @@ const json = (field: string | undefined): Format => ({
     const ip =
       field === undefined
         ? ADDRESS_PATHS.map((path) => addressIn(valueAt(insensitive, path))).find((one) => one !== null)
-        : addressIn(valueAt(object, field));
+        : addressIn(joined(valueAt(object, field)));
     const time = TIME_FIELDS.map((name) => insensitive[name]).find((value) => timeIn(value) !== null);
     return visit(ip ?? null, time);
   },
@@ -172,8 +188,14 @@ const haproxy: Format = {
   },
 };
 
+/** In a list, IIS writes a blank as +, CloudFront as %20. */
+const unescaped = (text: string): string =>
+  text
+    .replaceAll('+', ' ')
+    .replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+
 /** IIS and CloudFront: comments begin with #, and `#Fields:` names the columns, anew wherever it stands. */
-const w3c = (field: string | undefined): Format => {
+const w3c = (field: string | undefined, ipFrom: IpFrom | undefined): Format => {
   let columns: string[] = [];
   return {
     name: 'W3C extended (IIS, CloudFront)',
@@ -185,10 +207,11 @@ const w3c = (field: string | undefined): Format => {
       }
       const cells = line.includes('\t') ? line.split('\t') : line.split(' ');
       const cell = (name: string): string | undefined => cells[columns.indexOf(name)];
-      const ip = (field === undefined ? ['c-ip', 'x-forwarded-for'] : [field.toLowerCase()])
-        .map((name) => addressIn(cell(name)))
-        .find((one) => one !== null);
-      return visit(ip ?? null, `${cell('date') ?? ''} ${cell('time') ?? ''}`);
+      const address = (name: string): string | null => addressIn(unescaped(cell(name) ?? ''));
+      const forwarded = (): string | null => address('x-forwarded-for') ?? address('cs(x-forwarded-for)');
+      const ip =
+        field === undefined ? visitor(address('c-ip'), forwarded(), ipFrom) : address(field.toLowerCase());
+      return visit(ip, `${cell('date') ?? ''} ${cell('time') ?? ''}`);
     },
   };
 };
@@ -226,7 +249,7 @@ export const formatOf = (name: FormatName, { field, ipFrom }: FormatOptions = {}
     case 'alb':
       return alb;
     case 'w3c':
-      return w3c(field);
+      return w3c(field, ipFrom);
     case 'haproxy':
       return haproxy;
     case 'csv':
@@ -236,20 +259,24 @@ export const formatOf = (name: FormatName, { field, ipFrom }: FormatOptions = {}
   }
 };
 
-/** Tells a format by the first lines of a log. @param sample lines that are not empty */
-export const detectFormat = (sample: readonly string[]): FormatName => {
+/** Tells a format by the first lines of a log. @param sample lines that are not empty @param field of the options */
+export const detectFormat = (sample: readonly string[], field?: string): FormatName => {
   const [first = ''] = sample;
+  const [byTab, byComma] = [first.split('\t'), parseCsvLine(first)];
+  const names = (cells: readonly string[], wanted: readonly string[]): boolean =>
+    cells.some((cell) => wanted.includes(cell.trim().toLowerCase()));
   const most = (is: (line: string) => boolean): boolean => sample.filter(is).length * 2 > sample.length;
+  const wanted = field === undefined ? [] : [field.toLowerCase()];
+  if (byTab.length > 1 && names(byTab, wanted)) return 'tsv';
+  if (names(byComma, wanted)) return 'csv';
   if (sample.some((line) => /^#Fields:/i.test(line))) return 'w3c';
   if (most((line) => line.startsWith('{') && parsed(line) !== null)) return 'json';
   if (most((line) => ALB.test(line))) return 'alb';
   if (most((line) => HAPROXY.test(line))) return 'haproxy';
   const hasColumn = (cells: readonly string[]): boolean =>
-    cells.length > 1 &&
-    cells.some((cell) => ADDRESS_FIELDS.includes(cell.trim().toLowerCase()) || addressIn(cell) !== null);
-  if (!first.includes('[') && hasColumn(first.split('\t'))) return 'tsv';
+    cells.length > 1 && (names(cells, ADDRESS_FIELDS) || cells.some((cell) => addressIn(cell) !== null));
+  if (!first.includes('[') && hasColumn(byTab)) return 'tsv';
   const isList = /^\S+(?:, \S+)+ /.test(first);
-  if (!isList && !first.includes('[') && hasColumn(parseCsvLine(first))) return 'csv';
-  if (ADDRESS_FIELDS.includes(first.trim().toLowerCase())) return 'csv';
-  return 'combined';
+  if (!isList && !first.includes('[') && hasColumn(byComma)) return 'csv';
+  return byComma.length === 1 && names(byComma, ADDRESS_FIELDS) ? 'csv' : 'combined';
 };

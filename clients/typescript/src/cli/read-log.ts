@@ -1,11 +1,19 @@
 /** Reads logs line by line: files, folders and the standard input, packed or not, in any of the usual encodings. */
 import { createReadStream } from 'node:fs';
-import { open, readdir, stat } from 'node:fs/promises';
+import { type FileHandle, open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline, type Transform } from 'node:stream';
-import { setTimeout as pause } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
-import { detectFormat, type Format, type FormatOptions, formatOf, type Read } from './formats.ts';
+import { realTime, type Time } from '../time.ts';
+import { identityOf } from './files.ts';
+import {
+  detectFormat,
+  FORMATS_WITH_FIELDS,
+  type Format,
+  type FormatOptions,
+  formatOf,
+  type Read,
+} from './formats.ts';
 
 export interface LogLine {
   readonly text: string;
@@ -22,9 +30,24 @@ export interface Log {
 
 const SAMPLE_LINES = 50;
 const FOLLOW_MS = 500;
+/** After a rotation by renaming, a writer may hold the old file until it is told of it. */
+const ROTATED_QUIET_MS = 5_000;
 
-/** The files in folders, sorted, and what else is named. @throws Error for a folder without a file */
-export const logPaths = async (named: readonly string[]): Promise<string[]> => {
+export interface Follow {
+  readonly signal: AbortSignal;
+  readonly time?: Time | undefined;
+}
+
+/**
+ * The files in folders, sorted, and what else is named.
+ * @param others files that may stand in a folder and are no logs
+ * @throws Error for a folder without a file
+ */
+export const logPaths = async (
+  named: readonly string[],
+  others: readonly string[] = [],
+): Promise<string[]> => {
+  const leftOut = new Set(await Promise.all(others.map(identityOf)));
   const paths: string[] = [];
   for (const path of named) {
     const isFolder = async (): Promise<boolean> =>
@@ -35,7 +58,10 @@ export const logPaths = async (named: readonly string[]): Promise<string[]> => {
     }
     const files: string[] = [];
     for (const entry of await readdir(path, { recursive: true })) {
-      if ((await stat(join(path, entry))).isFile()) files.push(join(path, entry));
+      const file = join(path, entry);
+      // A link may lead nowhere.
+      const isFile = (await stat(file).catch(() => null))?.isFile() ?? false;
+      if (isFile && !leftOut.has(await identityOf(file))) files.push(file);
     }
     if (files.length === 0) throw new Error(`${path} is a folder without a file`);
     paths.push(...files.sort());
@@ -43,31 +69,46 @@ export const logPaths = async (named: readonly string[]): Promise<string[]> => {
   return paths;
 };
 
+/** @throws Error with one line for a file that cannot be read */
+export const checkReadable = async (path: string): Promise<void> => (await opened(path)).close();
+
+const opened = (path: string): Promise<FileHandle> =>
+  open(path).catch((error: unknown) => {
+    throw new Error(`${path} cannot be read: ${reasonOf(error)}`);
+  });
+
 /**
- * Opens a log and tells its format by its first lines.
+ * Opens a log and tells its format by its first lines. What may grow, as the standard input, is told as soon as a line has
+ * an address: the next line may take hours.
  * @param follow goes on with what is appended, also to the file that replaces a rotated one, until `signal`
  * @throws Error with one line for a file that cannot be read
  */
-export const openLog = async (
-  path: string,
-  options: FormatOptions,
-  follow?: { readonly signal: AbortSignal },
-): Promise<Log> => {
-  const texts = follow ? followed(path, follow.signal) : textsOf(path);
+export const openLog = async (path: string, options: FormatOptions, follow?: Follow): Promise<Log> => {
+  const texts = follow ? followed(path, follow) : textsOf(path);
+  const mayGrow = follow !== undefined || path === '-';
   const sample: string[] = [];
-  // A growing file may hold one line so far, and the next may take hours.
-  const enough = follow ? 1 : SAMPLE_LINES;
-  while (sample.length < enough) {
+  while (sample.length < SAMPLE_LINES && !(mayGrow && hasAddress(sample, options))) {
     const next = await texts.next();
     if (next.done) break;
     sample.push(next.value);
   }
-  const format = formatOf(options.format ?? detectFormat(sample), options);
+  const name = options.format ?? detectFormat(sample, options.field);
+  const format = formatOf(name, options);
+  if (sample.length > 0 && options.field !== undefined && !FORMATS_WITH_FIELDS.includes(name))
+    throw new Error(
+      `${path}: --field is for ${FORMATS_WITH_FIELDS.join(', ')} alone, and the log is read as ${name} (--format)`,
+    );
   async function* lines(): AsyncGenerator<LogLine> {
     for (const text of sample) yield { text, read: format.read(text) };
     for await (const text of texts) yield { text, read: format.read(text) };
   }
   return { path, format, firstLine: sample[0] ?? '', lines: lines() };
+};
+
+const hasAddress = (sample: readonly string[], options: FormatOptions): boolean => {
+  if (sample.length === 0) return false;
+  const format = formatOf(options.format ?? detectFormat(sample, options.field), options);
+  return sample.map(format.read).some((read) => read !== null && read !== 'header');
 };
 
 /** The lines that are not empty. */
@@ -141,36 +182,40 @@ const peeked = async (bytes: AsyncIterable<Buffer>, count: number): Promise<Peek
   return { head, all: all() };
 };
 
-/** Yields the lines of a growing file. Reads from the start again when the file is replaced or truncated. */
-async function* followed(path: string, signal: AbortSignal): AsyncGenerator<string> {
+/** Yields the lines of a growing file. Reads from the start again when the file is truncated, or another replaces it. */
+async function* followed(path: string, { signal, time = realTime }: Follow): AsyncGenerator<string> {
+  const rest = (): Promise<void> => time.sleep(FOLLOW_MS, signal).catch(() => undefined);
   const buffer = Buffer.alloc(65_536);
-  let isOpened = false;
-  while (!signal.aborted) {
-    const file = await open(path).catch((error: unknown) => {
-      if (!isOpened) throw new Error(`${path} cannot be read: ${reasonOf(error)}`);
-      return null;
-    });
+  for (let isFirst = true; !signal.aborted; isFirst = false) {
+    const file = isFirst ? await opened(path) : await open(path).catch(() => null);
     if (file === null) {
       // It is being rotated.
-      await rest(signal);
+      await rest();
       continue;
     }
-    isOpened = true;
     try {
       const { ino } = await file.stat();
       const decoder = new TextDecoder();
       let [position, pending] = [0, ''];
+      let replacedAt: number | null = null;
       for (;;) {
         const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
         position += bytesRead;
         const lines = (pending + decoder.decode(buffer.subarray(0, bytesRead), { stream: true })).split('\n');
         pending = lines.pop() ?? '';
         for (const line of lines) if (line.trim() !== '') yield line.replace(/\r$/, '');
-        if (bytesRead > 0) continue;
+        if (bytesRead > 0) {
+          replacedAt = null;
+          continue;
+        }
         if (signal.aborted) return;
         const now = await stat(path).catch(() => null);
-        if (now !== null && (now.ino !== ino || now.size < position)) break;
-        await rest(signal);
+        if (now?.ino === ino && now.size < position) break;
+        if (now !== null && now.ino !== ino) {
+          replacedAt ??= time.now();
+          if (time.now() - replacedAt >= ROTATED_QUIET_MS) break;
+        }
+        await rest();
       }
       if (pending.trim() !== '') yield pending;
     } finally {
@@ -178,6 +223,3 @@ async function* followed(path: string, signal: AbortSignal): AsyncGenerator<stri
     }
   }
 }
-
-const rest = (signal: AbortSignal): Promise<void> =>
-  pause(FOLLOW_MS, undefined, { signal }).catch(() => undefined);
