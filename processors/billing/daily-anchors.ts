@@ -1,9 +1,9 @@
 import { keepAnchor, readLastAnchor } from '../../commands/billing/keep-anchor.ts';
 import { ownContext } from '../../commands/handle.ts';
 import { utcDay } from '../../domain/kernel/time.ts';
-import { throttled } from '../../platform/clock/waiting.ts';
 import type { Logger } from '../../platform/telemetry/log.ts';
 import { type AnchoringDeps, makeAnchor } from './audit.ts';
+import { withPauses } from './requested-audits.ts';
 
 /** Time limit for the billing processor: an anchor of what the ledger has so far is good too. */
 const MAX_WAIT_MS = 2_000;
@@ -14,13 +14,7 @@ const MAX_WAIT_MS = 2_000;
  */
 export function createDailyAnchors(deps: AnchoringDeps & { readonly log: Logger }): () => Promise<void> {
   const { store, clock, log } = deps;
-  const paced = {
-    ...deps,
-    store: {
-      ...store,
-      readStream: (...read: Parameters<typeof store.readStream>) => throttled(store.readStream(...read)),
-    },
-  };
+  const paced = { ...deps, store: withPauses(store) };
   /** The UTC day of the last run for each partner. */
   const doneOn = new Map<string, string>();
 

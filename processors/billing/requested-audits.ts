@@ -26,16 +26,21 @@ export interface Verdict {
 
 type Deps = AuditDeps & { readonly log: Logger };
 
+/** Reads with pauses, for work on whole ledgers in a process that also serves requests. */
+export const withPauses = (store: EventStore): EventStore => ({
+  ...store,
+  readStream: (...read) => throttled(store.readStream(...read)),
+  // Batch by batch: one has up to thousands of events.
+  follow: (options) => throttled(store.follow(options), 1),
+});
+
 /**
  * Runs the audits that dashboard users request. Each reads the whole log in a process that also serves requests, so they run
  * one at a time, with pauses, and at limited intervals.
  */
 export function createRequestedAudits(deps: Deps, maxReveals = MAX_REVEALS) {
-  const { pool, log, store } = deps;
-  const readStream: EventStore['readStream'] = (...read) => throttled(store.readStream(...read));
-  // Batch by batch: one has up to thousands of events.
-  const follow: EventStore['follow'] = (options) => throttled(store.follow(options), 1);
-  const paced = { ...deps, store: { ...store, readStream, follow } };
+  const { pool, log } = deps;
+  const paced = { ...deps, store: withPauses(deps.store) };
   const oneAtATime = createSemaphore({ limit: 1 });
   const running = new Map<string, Promise<void>>();
 
