@@ -37,7 +37,8 @@ export async function readEntries(
   if (first === undefined || last === undefined) return [];
   const wanted = new Set(numbers);
   const entries: NumberedEntry[] = [];
-  for await (const stored of store.readStream(billingStream(partnerId), { from: first as Revision })) {
+  const range = { from: first as Revision, limit: last - first + 1 };
+  for await (const stored of store.readStream(billingStream(partnerId), range)) {
     if (stored.revision > last) break;
     if (wanted.has(stored.revision)) entries.push(...numberedEntry(stored));
   }
@@ -46,9 +47,13 @@ export async function readEntries(
 
 /** Reads the last readable entry of a partner's ledger; null before the first. */
 export async function readLastEntry(store: EventStore, partnerId: string): Promise<NumberedEntry | null> {
-  for await (const stored of store.readStream(billingStream(partnerId), { direction: 'backwards' })) {
-    const [entry] = numberedEntry(stored);
-    if (entry) return entry;
+  // Alone first: without a limit a store reads a page of a thousand.
+  for (const limit of [{ limit: 1 }, {}]) {
+    const options = { direction: 'backwards', ...limit } as const;
+    for await (const stored of store.readStream(billingStream(partnerId), options)) {
+      const [entry] = numberedEntry(stored);
+      if (entry) return entry;
+    }
   }
   return null;
 }

@@ -2,6 +2,7 @@ import { keepAnchor, readLastAnchor } from '../../commands/billing/keep-anchor.t
 import { ownContext } from '../../commands/handle.ts';
 import { utcDay } from '../../domain/kernel/time.ts';
 import type { Logger } from '../../platform/telemetry/log.ts';
+import { forEachIsolated } from '../for-each.ts';
 import { type AnchoringDeps, makeAnchor } from './audit.ts';
 import { withPauses } from './requested-audits.ts';
 
@@ -31,11 +32,11 @@ export function createDailyAnchors(deps: AnchoringDeps & { readonly log: Logger 
 
   return async () => {
     const today = utcDay(clock.now());
-    for (const partnerId of await partnersWithEntries(deps)) {
-      if (doneOn.get(partnerId) === today) continue;
+    await forEachIsolated(await partnersWithEntries(deps), async (partnerId) => {
+      if (doneOn.get(partnerId) === today) return;
       await anchor(partnerId, today);
       doneOn.set(partnerId, today);
-    }
+    });
   };
 }
 
