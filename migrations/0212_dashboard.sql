@@ -1,0 +1,1 @@
+-- What the dashboard of 0.3.0 keeps: recoveries of webhooks, evidence of installed pixels, teams, activity.
