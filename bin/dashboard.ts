@@ -1,6 +1,6 @@
 import type { CommandContext } from '../commands/handle.ts';
 import { retryFailed } from '../commands/webhooks/retry-deliveries.ts';
-import { isoTime, MINUTE } from '../domain/kernel/time.ts';
+import { DAY, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
 import { asUuid } from '../http/contract/parameters.ts';
@@ -12,7 +12,7 @@ import { weaknessOf } from '../platform/crypto/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/limits/rate-limit.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
 import { createDashboardLogins, createLogins } from '../processors/partners/logins.ts';
-import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
+import { listMonths } from '../queries/billing/reveal-units.ts';
 import {
   findKey,
   findPartner,
@@ -22,8 +22,15 @@ import {
 } from '../queries/partners/partners.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
 import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
+import { listCompanies } from '../read-api/reveals/companies.ts';
 import { recentSessions } from '../read-api/sessions/sessions.ts';
-import { readDays } from '../read-api/usage/get-usage.ts';
+import {
+  type Range,
+  readAllowance,
+  readLookupDays,
+  readStartState,
+  readTrackerDays,
+} from '../read-api/usage/partner-usage.ts';
 import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
 import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
 import type { ApiDeps, Visit } from '../web/dashboard/api.ts';
@@ -33,9 +40,10 @@ import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../web/dashbo
 import { domainPages } from '../web/dashboard/pages/domains.ts';
 import { type DashboardKey, type KeyDeps, keyPages } from '../web/dashboard/pages/keys.ts';
 import { type LoginDeps, loginPages, logoutAction } from '../web/dashboard/pages/login.ts';
-import { type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
+import { type Attention, type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
 import { revealPages } from '../web/dashboard/pages/reveals.ts';
 import { type SessionDeps, sessionPages } from '../web/dashboard/pages/sessions.ts';
+import { hideStart } from '../web/dashboard/pages/start.ts';
 import { trackerListPages, trackerPages } from '../web/dashboard/pages/trackers.ts';
 import { webhookListPages, webhookPages } from '../web/dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../web/dashboard/routes.ts';
@@ -105,10 +113,67 @@ const upToDate =
     return read(...args);
   };
 
-const dashboardOverview = ({ db }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
-  requests: upToDate(waitForHead, (partnerId: string, since: string) => readDays(db, partnerId, since)),
-  reveals: upToDate(waitForHead, (partnerId: string, since: string) => listDays(db, partnerId, since)),
+const dashboardOverview = ({ db, clock }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
+  lookups: upToDate(waitForHead, (partnerId: string, range: Range) => readLookupDays(db, partnerId, range)),
+  trackerDays: (partnerId, trackerId, range) => readTrackerDays(db, partnerId, trackerId, range),
+  companies: (partnerId, trackerId, range) => listCompanies(db, { partnerId, trackerId, ...range }),
+  startState: (partnerId) => readStartState(db, partnerId),
+  attention: ({ user }) => readAttention(db, user.partner_id, clock.now()),
 });
+
+const KEY_EXPIRES_SOON_MS = 14 * DAY;
+
+/** What a partner should look at: keys that are about to expire, allowances that are nearly used, domains that ceased to point here. */
+async function readAttention(db: Runtime['db'], partnerId: string, now: number): Promise<Attention[]> {
+  const [keys, allowance, domains] = await Promise.all([
+    listLatestKeys(db, partnerId, isoTime(now), 0),
+    readAllowance(db, partnerId, `${utcDay(now)}T00:00:00.000Z`),
+    listDomainsOfPartner(db, partnerId),
+  ]);
+  const expiring = keys.filter(
+    ({ expires_at }) => expires_at !== null && Date.parse(expires_at) < now + KEY_EXPIRES_SOON_MS,
+  );
+  const nearlyUsed = keys.filter(({ key_id, new_enrichments_per_day: of }) => {
+    const used = allowance.reserved.get(key_id) ?? 0;
+    return of !== null && of > 0 && used >= of * NEARLY;
+  });
+  const pendingLimit = Math.max(0, ...keys.map(({ pending_enrichments }) => pending_enrichments));
+  return [
+    ...domains
+      .filter(({ status, activated_at }) => status === 'failed' && activated_at !== null)
+      .map(({ hostname, tracker_id, domain_id }) => ({
+        tone: 'bad' as const,
+        text: `${hostname} no longer points here, so its snippet collects nothing.`,
+        href: `/dashboard/domains/${tracker_id}/${domain_id}`,
+        action: 'See what its DNS lacks',
+      })),
+    ...nearlyUsed.map(({ key_id, name, new_enrichments_per_day }) => ({
+      tone: 'wait' as const,
+      text: `The key “${name}” has used ${allowance.reserved.get(key_id)} of ${new_enrichments_per_day} new enrichments today.`,
+      href: '/dashboard/usage',
+      action: 'See its usage',
+    })),
+    ...(allowance.pending > 0 && allowance.pending >= pendingLimit * NEARLY
+      ? [
+          {
+            tone: 'wait' as const,
+            text: `${allowance.pending} enrichments are unfinished; from ${pendingLimit} on new ones are refused.`,
+            href: '/dashboard/usage',
+            action: 'See the usage',
+          },
+        ]
+      : []),
+    ...expiring.map(({ key_id, name, expires_at }) => ({
+      tone: 'wait' as const,
+      text: `The key “${name}” expires on ${expires_at?.slice(0, 10)}.`,
+      href: `/dashboard/keys/${key_id}`,
+      action: 'Change its expiry',
+    })),
+  ];
+}
+
+/** The share of a limit from which on it is warned of. */
+const NEARLY = 0.8;
 
 const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionDeps => ({
   recent: upToDate(waitForHead, ({ user, request }: Visit, trackerId, before) =>
@@ -203,7 +268,13 @@ export function buildDashboard(
     pages: [
       logoutAction(login),
       ...accountPages(account),
-      overviewPage(dashboardOverview(runtime, waitForHead(['usage', 'reveal-units']))),
+      overviewPage(
+        dashboardOverview(
+          runtime,
+          waitForHead(['usage', 'tracker-usage', 'reveals', 'sessions', 'reveal-units']),
+        ),
+      ),
+      hideStart,
       ...sessionPages(sessions),
       ...revealPages(sessions),
       ...trackerListPages,

@@ -16,6 +16,8 @@ import type {
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { Inadmissible } from '../../http/server/admission.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
+import type { Scope } from './scope.ts';
+import type { Times } from './times.ts';
 
 /** A user with a login, as the pages show it. */
 export interface LoggedInUser {
@@ -25,6 +27,8 @@ export interface LoggedInUser {
   readonly partner_name: string;
   /** An operator set the password: it must be changed first. */
   readonly is_first: boolean;
+  /** An IANA name, `UTC` until the user chooses another. */
+  readonly time_zone: string;
 }
 
 export interface ErrorAnswer {
@@ -106,8 +110,8 @@ function toApiAnswer<T>({ status, body, headers = {} }: Reply): ApiAnswer<T> {
   return { ok: false, status, ...parsed.error, ...(wait === undefined ? {} : { retryAfter: Number(wait) }) };
 }
 
-/** A request of a page by a logged-in user. */
-export interface Visit {
+/** A request of a page by a logged-in user, with how instants are written for that user. */
+export interface Visit extends Times {
   readonly request: ApiRequest;
   readonly user: LoggedInUser;
   /** The login's token in the browser's cookie. */
@@ -115,6 +119,7 @@ export interface Visit {
   /** The CSRF token of every form that changes something. */
   readonly csrf: string;
   readonly query: URLSearchParams;
+  readonly scope: Scope;
   /** Empty for a GET. */
   readonly form: URLSearchParams;
   readonly api: Api;

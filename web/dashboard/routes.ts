@@ -6,6 +6,8 @@ import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
 import { type ApiDeps, createApi, type LoggedInUser, type Visit } from './api.ts';
 import { html } from './components.ts';
 import { showBare } from './layout.ts';
+import { scopeIn } from './scope.ts';
+import { timesIn } from './times.ts';
 
 /** A page or an action: a path and its response to a logged-in user. */
 export interface PageRoute {
@@ -47,12 +49,15 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
     const token = tokenIn(request.header('cookie'));
     const user = token === null ? null : await deps.findLogin(token);
     if (token === null || user === null) return null;
+    const query = new URLSearchParams(request.query);
     return {
       request,
       user,
       token,
       csrf: csrfOf(token),
-      query: new URLSearchParams(request.query),
+      query,
+      scope: scopeIn(query, request.receivedAt),
+      ...timesIn(user.time_zone, request.receivedAt),
       form: formOf(request),
       api: apiOf(request, user),
     };
