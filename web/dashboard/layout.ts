@@ -20,6 +20,7 @@ const DONE: Readonly<Record<string, string>> = {
   'webhook-enabled': 'The endpoint is enabled.',
   'webhook-tested': 'A test is queued. It stands here as soon as it is under way.',
   'webhook-deleted': 'The endpoint is deleted. Its history stays for 90 days.',
+  'sessions-revealed': 'The sessions are revealed. What is still being looked up shows as pending.',
   'delivery-retried': 'The delivery is being attempted anew.',
   'domain-added': 'The domain is added. It becomes active once its DNS points here.',
   'domain-given-up': 'The domain is given up.',

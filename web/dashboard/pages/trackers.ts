@@ -12,12 +12,16 @@ import {
   field,
   form,
   html,
+  noMatch,
   nothingYet,
+  searched,
+  searchForm,
   tableOr,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import { respelled } from '../origins.ts';
 import type { PageRoute } from '../routes.ts';
+import { linkTo } from '../scope.ts';
 
 const PATH = '/dashboard/trackers';
 
@@ -29,26 +33,34 @@ export const trackerListPages: readonly PageRoute[] = [
 
 async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
   const { trackers, failed } = await listTrackers(visit);
+  const shown = searched(visit, trackers, ({ name, origins, customer_reference }) =>
+    [name, ...origins, customer_reference ?? ''].join(' '),
+  );
   return show(visit, {
     title: 'Websites',
     section: 'Websites',
     refused: refused ?? failed,
-    content: html`${tableOr(
-      nothingYet(
-        'No trackers yet',
-        'A tracker is the pixel of one website. Create the first one below, then put its snippet on the pages.',
-      ),
-      'Trackers',
-      ['Name', 'State', 'Websites', 'Your reference', 'Created'],
-      trackers.map((tracker) => [
-        html`<a href="${PATH}/${tracker.id}">${tracker.name}</a>`,
-        stateOf(tracker),
-        tracker.origins.join(', '),
-        tracker.customer_reference,
-        visit.time(tracker.created_at),
-      ]),
-    )}
-    <section><h2>Create a tracker</h2>${form(
+    content: html`${trackers.length > FEW && searchForm(visit)}
+    ${
+      trackers.length > 0 && shown.length === 0
+        ? noMatch(PATH)
+        : tableOr(
+            nothingYet(
+              'No websites yet',
+              'Add the first one below, then put its snippet on the pages. Doorplate calls the pixel of a website a tracker.',
+            ),
+            `${counted(shown.length, 'website')}, each with its tracker`,
+            ['Name', 'State', 'Origins', 'Your reference', 'Created'],
+            shown.map((tracker) => [
+              html`<a href="${linkTo(`${PATH}/${tracker.id}`, visit.scope.query)}">${tracker.name}</a>`,
+              stateOf(tracker),
+              fewOf(tracker.origins),
+              tracker.customer_reference ?? '–',
+              visit.time(tracker.created_at),
+            ]),
+          )
+    }
+    <section class="panel" id="create"><h2>Add a website</h2>${form(
       visit,
       PATH,
       html`${trackerFields(visit, { name: '', origins: [], customer_reference: null }, refused)}
@@ -56,6 +68,12 @@ async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
     )}</section>`,
   });
 }
+
+const FEW = 10;
+const ORIGINS_LISTED = 2;
+
+const fewOf = (origins: readonly string[]): string =>
+  `${origins.slice(0, ORIGINS_LISTED).join(', ')}${origins.length > ORIGINS_LISTED ? ` +${origins.length - ORIGINS_LISTED}` : ''}`;
 
 /** The fields of a form, as they were sent or else as they stand; of websites that were refused, the spelling that is meant. */
 function trackerFields(
