@@ -21,6 +21,7 @@ import {
   closeUsageStreams,
   expireUsageStreams,
 } from '../../processors/usage/close-usage-streams.ts';
+import { forgetActivity } from '../../projections/activity/activity.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
 import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
 import { type ApiOptions, type Key, type ManualClock, manualClock, startApi, type TestApi } from './api.ts';
@@ -140,5 +141,6 @@ export const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> 
     await sweepRates(pool, clock.now());
     await sweepClaims(pool, clock.now());
     await forgetInstallEvidence(pool, clock.now());
+    await forgetActivity(pool, clock.now());
   }
 };
