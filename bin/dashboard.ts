@@ -359,7 +359,12 @@ export function buildDashboard(
       ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
       ...activityPages(dashboardActivity(runtime, waitForHead(['activity', 'partners']), keysOf)),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
-      ...billingPages({ ...audits, months, trackerDays: overview.trackerDays }),
+      ...billingPages({
+        ...audits,
+        audit: (visit) => audits.audit(visit.user.partner_id, visitContext(visit)),
+        months,
+        trackerDays: overview.trackerDays,
+      }),
     ],
   });
   return { routes, close: audits.close };

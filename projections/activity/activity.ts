@@ -1,5 +1,10 @@
 import type pg from 'pg';
-import { type BillingEvent, billingEvents } from '../../domain/billing/events.ts';
+import {
+  type AuditEvent,
+  auditEvents,
+  type BillingEvent,
+  billingEvents,
+} from '../../domain/billing/events.ts';
 import {
   type DomainEvent,
   type DomainSlotEvent,
@@ -30,6 +35,7 @@ const schemas = {
   ...domainSlotEvents,
   ...endpointEvents,
   ...billingEvents,
+  ...auditEvents,
 };
 type Told =
   | PartnerEvent
@@ -38,7 +44,8 @@ type Told =
   | DomainEvent
   | DomainSlotEvent
   | EndpointEvent
-  | BillingEvent;
+  | BillingEvent
+  | AuditEvent;
 
 type SubjectKind = 'partner' | 'key' | 'user' | 'tracker' | 'domain' | 'webhook' | 'reveal';
 type Actor = readonly [kind: 'key' | 'user' | 'operator' | 'service', id: string];
@@ -128,6 +135,7 @@ const TELLINGS: { readonly [Type in Told['type']]: Telling<Extract<Told, { type:
           otherwise: ['user', user_id],
           at: completed_at,
         },
+  'billing.AuditRequested.v1': ({ partner_id }) => byService('ledger.audited', ['partner', partner_id]),
 };
 
 function byOperator(action: string, subject: Activity['subject'], summary = ''): Activity {
@@ -138,19 +146,21 @@ function byService(action: string, subject: Activity['subject'], summary = ''): 
   return { action, subject, summary, otherwise: 'service' };
 }
 
+const figure = (value: number): string => value.toLocaleString('en');
+
 const limitsOf = (limits: KeyLimits): string =>
   [
-    `${limits.requests_per_second} requests a second`,
+    `${figure(limits.requests_per_second)} requests a second`,
     limits.new_enrichments_per_day === null
       ? 'any number of new enrichments a day'
-      : `${limits.new_enrichments_per_day} new enrichments a day`,
-    `${limits.pending_enrichments} pending`,
+      : `${figure(limits.new_enrichments_per_day)} new enrichments a day`,
+    `${figure(limits.pending_enrichments)} pending`,
     ...(limits.company_signals ? ['company signals'] : []),
     ...(limits.expires_at === null ? [] : [`expires ${limits.expires_at.slice(0, 10)}`]),
   ].join(', ');
 
 const ceilingsOf = ({ keys, domains, ...limits }: Ceilings): string =>
-  `${limitsOf({ ...limits, expires_at: null })}, ${keys} keys, ${domains} domains`;
+  `${limitsOf({ ...limits, expires_at: null })}, ${figure(keys)} keys, ${figure(domains)} domains`;
 
 const websites = (origins: readonly string[]): string =>
   origins.length === 1 ? '1 website' : `${origins.length} websites`;

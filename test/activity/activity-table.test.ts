@@ -303,6 +303,13 @@ const cases = (): (readonly [
       '',
     ],
     [
+      event('billing.AuditRequested.v1', { partner_id, requested_at: at }, byUser),
+      `user ${user_id}`,
+      'ledger.audited',
+      `partner ${partner_id}`,
+      '',
+    ],
+    [
       event('billing.RevealBilled.v1', entry),
       `user ${user_id}`,
       'reveal.completed',
@@ -394,7 +401,7 @@ describe('activity', () => {
     ]);
     expect(await actions({ subjectKind: 'reveal' })).toEqual(['reveal.completed']);
     expect(await actions({ until: NOW })).toEqual(['reveal.completed']);
-    expect(await actions({ since: NOW, limit: 2 })).toEqual(['webhook.deleted', 'webhook.secret_rotated']);
+    expect(await actions({ since: NOW, limit: 2 })).toEqual(['ledger.audited', 'webhook.deleted']);
     expect(await actions({ partnerId: randomUUID() })).toEqual([]);
     const seen: string[] = [];
     for (let before: ActivityQuery['before'] = null; ; ) {

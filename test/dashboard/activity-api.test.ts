@@ -42,17 +42,17 @@ afterAll(() => api.close());
 it('lists who did what, the latest first', async () => {
   const by = `${user.name} (user)`;
   expect(await rowsOf()).toEqual([
-    ['Website enabled', 'Website a site', by, '–'],
-    ['Website disabled', 'Website a site', by, '–'],
-    ['Website added', 'Website a site', expect.stringMatching(/\(key\)$/), '1 website'],
-    ['User created', `User ${user.name}`, 'The operator of the service', '–'],
+    ['Website enabled', 'a site', by, '–'],
+    ['Website disabled', 'a site', by, '–'],
+    ['Website added', 'a site', expect.stringMatching(/\(key\)$/), '1 website'],
+    ['User created', user.name, 'The operator of the service', '–'],
     [
       'Key created',
-      expect.stringMatching(/^Key /),
+      expect.any(String),
       'The operator of the service',
       expect.stringMatching(/requests a second/),
     ],
-    ['Account created', 'Account', 'The operator of the service', '–'],
+    ['Account created', '–', 'The operator of the service', '–'],
   ]);
 });
 
@@ -106,7 +106,7 @@ it('has reveals of users with their units, and goes on page by page', async () =
   );
   clock.advance(2_000);
   expect(await rowsOf('?subject=reveal')).toEqual([
-    ['Session revealed', `Reveal ${receipt?.slice(0, 8)}`, `${user.name} (user)`, '1 unit'],
+    ['Session revealed', receipt?.slice(0, 8), `${user.name} (user)`, '1 unit'],
   ]);
   await api.sql.query(
     `insert into read.activity

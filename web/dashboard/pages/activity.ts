@@ -104,6 +104,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'webhook.secret_rotated': 'Signing secret rotated',
   'webhook.deleted': 'Endpoint deleted',
   'reveal.completed': 'Session revealed',
+  'ledger.audited': 'Ledger audited',
 };
 
 /** The filter of the URL; what is wrong in it counts as not given. */
@@ -248,13 +249,11 @@ const PAGES: Readonly<Record<string, string>> = {
 };
 
 function subjectOf({ subject_kind, subject_id, subject_name }: Activity): Content {
-  const kind = SUBJECTS[subject_kind] ?? subject_kind;
+  // The details name a domain, and the account is the reader's own.
+  if (subject_kind === 'partner' || subject_kind === 'domain') return '–';
   const name = subject_name ?? subject_id.slice(0, 8);
-  if (subject_kind === 'partner' || subject_kind === 'domain') return kind;
   const page = PAGES[subject_kind];
-  return page === undefined
-    ? html`${kind} ${name}`
-    : html`${kind} <a href="${page}/${subject_id}">${name}</a>`;
+  return page === undefined ? name : html`<a href="${page}/${subject_id}">${name}</a>`;
 }
 
 async function csv(deps: ActivityDeps, visit: Visit): Promise<Reply> {
