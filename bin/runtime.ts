@@ -186,7 +186,7 @@ async function openParts(
   const { store, tail, logStalls } = await openStore(config, databaseUrl, options);
   const lookupUses = createLookupUses({ pool, clock });
   const providerCounts = createProviderCounts({ pool, clock, log });
-  const evidence = createInstallEvidence({ pool, clock, visitorOf: (ip) => digest(networkOf(ip)) });
+  const evidence = createInstallEvidence({ pool, clock, networkOf });
   const progress = createProgress({ url: databaseUrl, pool });
   const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
   return {

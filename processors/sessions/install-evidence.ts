@@ -1,3 +1,4 @@
+import { hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { parsePublicAddress } from '../../domain/kernel/address.ts';
 import { aheadAfter, DAY, HOUR, utcDay } from '../../domain/kernel/time.ts';
@@ -28,8 +29,10 @@ interface Entry {
 /** The visitors of one tracker on one UTC day. */
 interface VisitorsOfDay {
   readonly day: string;
-  /** The first visitor's network, as a keyed digest that is never stored. */
-  readonly first: string;
+  /** The first visitor's network, as a digest that is never stored. */
+  readonly firstNetwork: string;
+  /** The last visitor's address, as such a digest: where a proxy hides the visitors it is that of all. */
+  lastAddress: string;
   isMany: boolean;
   isPublic: boolean;
   /** Tokens of tabs, ENOUGH_TABS at most. */
@@ -43,15 +46,17 @@ interface Visitor {
 }
 
 interface EvidenceDeps extends Pick<ProcessorDeps, 'pool' | 'clock'> {
-  /** Returns the keyed digest of the network of an address. */
-  readonly visitorOf: (ip: string) => string;
+  /** Returns the network that counts as one visitor. */
+  readonly networkOf: (ip: string) => string;
 }
 
 /**
  * Notes what arrives of the trackers' pixels, for the dashboard's install check. To note costs a map's update; a timer writes all of it
  * in one statement. Callers note trackers that exist alone, because strangers may send any id.
  */
-export function createInstallEvidence({ pool, clock, visitorOf }: EvidenceDeps) {
+export function createInstallEvidence({ pool, clock, networkOf }: EvidenceDeps) {
+  const key = randomBytes(32).toString('base64');
+  const digestOf = (text: string): string => hash('sha256', `${key} ${text}`);
   let noted = new Map<string, Map<string, Entry>>();
   const days = new LRUCache<string, VisitorsOfDay>({ max: MAX_DAYS });
 
@@ -78,12 +83,22 @@ export function createInstallEvidence({ pool, clock, visitorOf }: EvidenceDeps) 
     const day = utcDay(clock.now());
     let visitors = days.get(trackerId);
     if (visitors?.day !== day) {
-      visitors = { day, first: visitorOf(ip), isMany: false, isPublic: false, tabs: new Set() };
+      visitors = {
+        day,
+        firstNetwork: digestOf(networkOf(ip)),
+        lastAddress: '',
+        isMany: false,
+        isPublic: false,
+        tabs: new Set(),
+      };
       days.set(trackerId, visitors);
     }
     if (visitors.tabs.size < ENOUGH_TABS) visitors.tabs.add(token);
     if (visitors.isMany && visitors.isPublic) return;
-    visitors.isMany ||= visitorOf(ip) !== visitors.first;
+    const address = digestOf(ip);
+    if (address === visitors.lastAddress) return;
+    visitors.lastAddress = address;
+    visitors.isMany ||= digestOf(networkOf(ip)) !== visitors.firstNetwork;
     visitors.isPublic ||= parsePublicAddress(ip) !== null;
   };
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { networkOf } from '../../http/server/visitor.ts';
 import { createInstallEvidence, forgetInstallEvidence } from '../../processors/sessions/install-evidence.ts';
 import { readInstallEvidence } from '../../queries/trackers/install-evidence.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -20,8 +21,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A process; a digest of an address is the address. */
-const start = () => createInstallEvidence({ pool, clock, visitorOf: (ip) => ip });
+/** A process. */
+const start = () => createInstallEvidence({ pool, clock, networkOf });
 const read = (tracker: string) => readInstallEvidence(pool, tracker, clock.now());
 const rowsOf = async (tracker: string) =>
   (await pool.query('select * from work.install_evidence where tracker_id = $1', [tracker])).rows;
@@ -71,8 +72,13 @@ describe('the evidence of the install check', () => {
       hasPublicAddress: false,
     });
     evidence.captured(tracker, 'visit', visitor('85.214.1.1'));
-    await evidence.close();
+    await evidence.flush();
     expect(await read(tracker)).toMatchObject({ hasManyAddresses: true, hasPublicAddress: true });
+    // An IPv6 /64 is one visitor.
+    const other = randomUUID();
+    for (const ip of ['2a00:1::1', '2a00:1::2']) evidence.captured(other, 'visit', visitor(ip));
+    await evidence.close();
+    expect(await read(other)).toMatchObject({ hasManyAddresses: false, hasPublicAddress: true });
     expect(JSON.stringify(await rowsOf(tracker))).not.toMatch(/10\.0\.0\.7|85\.214/);
   });
 
