@@ -167,6 +167,9 @@ function rowOf(
   };
 }
 
+/** By name: a later release may have added columns. */
+const COLUMNS = 'tracker_id, kind, detail, hour, seen, last_at, tabs, many_addresses, public_address';
+
 /**
  * Adds to what any process has noted, in one order, so that two processes do not deadlock. The deletion sees the rows as they
  * were before: it makes room for those that are noted now.
@@ -174,8 +177,8 @@ function rowOf(
 const NOTE = `
   with noted as materialized (select * from json_populate_recordset(null::work.install_evidence, $1)),
        added as (
-         insert into work.install_evidence as e
-         select * from noted order by tracker_id, kind, detail, hour
+         insert into work.install_evidence as e (${COLUMNS})
+         select ${COLUMNS} from noted order by tracker_id, kind, detail, hour
          on conflict (tracker_id, kind, detail, hour) do update
            set seen = least(e.seen::bigint + excluded.seen, 2147483647),
                last_at = case when e.last_at > $2 then excluded.last_at else greatest(e.last_at, excluded.last_at) end,

@@ -210,10 +210,13 @@ function actorOf({ metadata: { key_id, user_id } }: RecordedEvent, { otherwise }
   return typeof otherwise === 'string' ? [otherwise, ''] : otherwise;
 }
 
+/** By name: a later release may have added columns. */
+const COLUMNS = 'position, partner_id, at, actor_kind, actor_id, action, subject_kind, subject_id, summary';
+
 async function insert(db: pg.ClientBase, rows: readonly object[]): Promise<void> {
   await db.query({
     name: 'insert_activity',
-    text: `insert into activity select * from json_populate_recordset(null::activity, $1)
+    text: `insert into activity (${COLUMNS}) select ${COLUMNS} from json_populate_recordset(null::activity, $1)
            on conflict (position) do nothing`,
     values: [toJson(rows)],
   });
