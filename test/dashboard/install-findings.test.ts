@@ -3,6 +3,7 @@ import { type InstallEvidence, judgeInstallation } from '../../web/dashboard/ins
 
 const AT = '2026-03-14T12:00:00.000Z';
 const SERVICE = 'https://doorplate.example';
+const ORIGINS = ['https://www.example.com', 'https://*.example.org'];
 const NOTHING: InstallEvidence = {
   hours: [],
   visits: null,
@@ -25,7 +26,10 @@ const refused = (reason: InstallEvidence['refusals'][number]['reason'], count = 
 const RECEIVING = { visits: seen(312), hasHadVisit: true, hasManyAddresses: true, hasPublicAddress: true };
 
 const judged = (over: Partial<InstallEvidence>, disabled = false) => {
-  const { state, findings } = judgeInstallation(disabled, SERVICE, { ...NOTHING, ...over });
+  const { state, findings } = judgeInstallation({ disabled, origins: ORIGINS }, SERVICE, {
+    ...NOTHING,
+    ...over,
+  });
   return [state, ...findings.map(({ name }) => name)];
 };
 
@@ -88,14 +92,26 @@ describe('the install check', () => {
   });
 
   it('says of a disabled tracker that it is disabled, whatever else there is', () => {
-    expect(judged({}, true)).toEqual(['trouble', 'disabled', 'no_script']);
+    expect(judged({}, true)).toEqual(['trouble', 'disabled']);
     expect(judged({ ...RECEIVING, refusals: [refused('disabled')] }, true)).toEqual(['trouble', 'disabled']);
-    expect(judged({ ...RECEIVING, refusals: [refused('disabled')] })).toEqual(['receiving', 'disabled']);
+    expect(judged({ ...RECEIVING, refusals: [refused('disabled')] })).toEqual(['receiving']);
+  });
+
+  it('forgets an origin that has been added since', () => {
+    const of = (...names: string[]) =>
+      judged({
+        ...RECEIVING,
+        refusals: [refused('wrong_origin')],
+        origins: names.map((name) => ({ name, last_at: AT })),
+      });
+    expect(of('https://www.example.com', 'https://a.b.example.org')).toEqual(['receiving']);
+    for (const other of ['https://example.org', 'https://evilexample.org', 'http://a.example.org'])
+      expect(of(other, 'https://www.example.com'), other).toEqual(['receiving', 'wrong_origin']);
   });
 
   it('names what was seen, what to change and where, with the lines to copy', () => {
     const origins = ['a', 'b', 'c', 'd'].map((name) => ({ name: `https://${name}.example`, last_at: AT }));
-    const { findings } = judgeInstallation(false, SERVICE, {
+    const { findings } = judgeInstallation({ disabled: false, origins: ORIGINS }, SERVICE, {
       ...NOTHING,
       scripts: seen(1_400),
       origins,

@@ -64,22 +64,52 @@ export interface Judgement {
 const ENOUGH_VISITS = 20;
 const NAMES_SHOWN = 3;
 
+/** The tracker as it is now. */
+interface JudgedTracker {
+  readonly disabled: boolean;
+  readonly origins: readonly string[];
+}
+
 /**
- * Judges what was seen in the last 24 hours.
- * @param disabled whether the tracker is
+ * Judges what was seen in the last 24 hours. What the tracker's owner has mended meanwhile is no finding.
  * @param service the origin that the tracker's tag loads the script from
  */
-export function judgeInstallation(disabled: boolean, service: string, evidence: InstallEvidence): Judgement {
+export function judgeInstallation(
+  tracker: JudgedTracker,
+  service: string,
+  evidence: InstallEvidence,
+): Judgement {
+  const { disabled } = tracker;
   const visits = countOf(evidence.visits);
+  const origins = evidence.origins.filter(({ name }) => !isAllowed(tracker, name));
+  const refusals = evidence.refusals.filter(
+    ({ reason, count }) =>
+      count > 0 &&
+      reason !== 'disabled' &&
+      (reason !== 'wrong_origin' || origins.length > 0 || evidence.origins.length === 0),
+  );
+  const standing = { ...evidence, origins, refusals };
   const findings = [
     ...(disabled ? [DISABLED] : []),
-    ...evidence.refusals.flatMap((refusal) => refusalFindings(refusal, evidence, disabled)),
-    ...(visits === 0 ? silence(evidence, service) : addresses(evidence, visits)),
+    ...refusals.flatMap((refusal) => refusalFindings(refusal, standing)),
+    ...(disabled ? [] : visits === 0 ? silence(standing, service) : addresses(evidence, visits)),
   ];
   if (visits > 0 && !disabled) return { state: 'receiving', findings };
   const isWaiting = !evidence.hasHadVisit && findings.every(({ name }) => name === 'no_script');
   return { state: isWaiting ? 'waiting' : 'trouble', findings };
 }
+
+const WILDCARD = 'https://*';
+
+/** As the service judges the Origin of a visit. */
+const isAllowed = ({ origins }: JudgedTracker, name: string): boolean =>
+  origins.some(
+    (origin) =>
+      origin === name ||
+      (origin.startsWith(WILDCARD) &&
+        name.startsWith('https://') &&
+        name.endsWith(origin.slice(WILDCARD.length))),
+  );
 
 const countOf = (seen: Seen | null): number => seen?.count ?? 0;
 
@@ -93,9 +123,7 @@ const DISABLED: Finding = {
 function refusalFindings(
   { reason, count }: InstallEvidence['refusals'][number],
   { origins, hosts }: InstallEvidence,
-  disabled: boolean,
 ): Finding[] {
-  if (count === 0) return [];
   const times = timesOf(count);
   switch (reason) {
     case 'wrong_origin':
@@ -161,17 +189,6 @@ function refusalFindings(
         },
       ];
     case 'disabled':
-      // The tracker's own state says more, and has its own finding.
-      return disabled
-        ? []
-        : [
-            {
-              name: reason,
-              seen: `Visits were refused ${times} while the tracker was disabled.`,
-              change: 'Nothing: it is enabled now.',
-              where: 'Visits of that time are not brought back.',
-            },
-          ];
     case 'deleted':
       return [];
     default: {

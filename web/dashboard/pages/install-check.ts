@@ -1,7 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { listTrackers, type Visit } from '../api.ts';
+import { listTrackers, mayChange, type Visit } from '../api.ts';
 import { barChart } from '../charts.ts';
 import { type Content, copyable, count, counted, type Html, html, notice, table } from '../components.ts';
 import {
@@ -24,7 +24,7 @@ const PATH = '/dashboard/trackers';
 /** The section of a tracker's page that says whether visits come, and what to change if not. */
 export function installCheck(visit: Visit, tracker: TrackerBody, evidence: InstallEvidence): Html {
   const { state, findings } = judgeInstallation(
-    tracker.disabled_at !== null,
+    { disabled: tracker.disabled_at !== null, origins: tracker.origins },
     new URL(visit.publicUrl).origin,
     evidence,
   );
@@ -94,7 +94,7 @@ const origins = (visit: Visit, tracker: TrackerBody, { origins }: InstallEvidenc
     origins.map(({ name, last_at }) => [
       html`<code>${name}</code>`,
       visit.ago(last_at),
-      addition(tracker, name) === null
+      addition(tracker, name) === null || !mayChange(visit)
         ? '–'
         : html`<a class="button quiet" href="${linkTo(`${PATH}/${tracker.id}/origin`, { origin: name })}">Add to the websites…</a>`,
     ]),
