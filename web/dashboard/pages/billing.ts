@@ -54,7 +54,7 @@ export interface BillingDeps {
   ) => Promise<readonly TrackerDay[]>;
   readonly verdict: (partnerId: string) => Promise<Verdict | null>;
   /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
-  readonly audit: (partnerId: string) => Promise<'begun' | 'recent' | 'too-large'>;
+  readonly audit: (visit: Visit) => Promise<'begun' | 'recent' | 'too-large'>;
 }
 
 const PATH = '/dashboard/billing';
@@ -68,7 +68,7 @@ export const billingPages = (deps: BillingDeps): PageRoute[] => [
   {
     method: 'POST',
     path: `${PATH}/audit`,
-    handle: async ({ user }) => redirectAfterPost(PATH, `audit-${await deps.audit(user.partner_id)}`),
+    handle: async (visit) => redirectAfterPost(PATH, `audit-${await deps.audit(visit)}`),
   },
 ];
 
