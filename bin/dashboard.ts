@@ -161,6 +161,14 @@ async function readAttention(db: Runtime['db'], partnerId: string, now: number):
         href: `/dashboard/domains/${tracker_id}/${domain_id}`,
         action: 'See what its DNS lacks',
       })),
+    ...domains
+      .filter(({ status, last_error }) => status === 'active' && last_error !== null)
+      .map(({ hostname, tracker_id, domain_id }) => ({
+        tone: 'wait' as const,
+        text: `${hostname} has ceased to point here. After three days its snippet stops collecting.`,
+        href: `/dashboard/domains/${tracker_id}/${domain_id}`,
+        action: 'See what its DNS lacks',
+      })),
     ...nearlyUsed.map(({ key_id, name, new_enrichments_per_day }) => ({
       tone: 'wait' as const,
       text: `The key “${name}” has used ${allowance.reserved.get(key_id)} of ${new_enrichments_per_day} new enrichments today.`,
