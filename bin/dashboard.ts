@@ -1,6 +1,6 @@
 import type { CommandContext } from '../commands/handle.ts';
 import { retryFailed } from '../commands/webhooks/retry-deliveries.ts';
-import { isoTime, MINUTE } from '../domain/kernel/time.ts';
+import { DAY, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
 import { asUuid } from '../http/contract/parameters.ts';
@@ -11,8 +11,9 @@ import { createVisitorAddress, networkOf } from '../http/server/visitor.ts';
 import { weaknessOf } from '../platform/crypto/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/limits/rate-limit.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
-import { createDashboardLogins, createLogins } from '../processors/partners/logins.ts';
-import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
+import { createDashboardLogins, createLogins, setTimeZone } from '../processors/partners/logins.ts';
+import { createSecondFactors } from '../processors/partners/second-factor.ts';
+import { listMonths } from '../queries/billing/reveal-units.ts';
 import {
   findKey,
   findPartner,
@@ -22,8 +23,15 @@ import {
 } from '../queries/partners/partners.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
 import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
+import { listCompanies } from '../read-api/reveals/companies.ts';
 import { recentSessions } from '../read-api/sessions/sessions.ts';
-import { readDays } from '../read-api/usage/get-usage.ts';
+import {
+  type Range,
+  readAllowance,
+  readLookupDays,
+  readStartState,
+  readTrackerDays,
+} from '../read-api/usage/partner-usage.ts';
 import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
 import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
 import type { ApiDeps, Visit } from '../web/dashboard/api.ts';
@@ -31,11 +39,15 @@ import { type AccountDeps, accountPages } from '../web/dashboard/pages/account.t
 import { billingPages } from '../web/dashboard/pages/billing.ts';
 import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../web/dashboard/pages/deliveries.ts';
 import { domainPages } from '../web/dashboard/pages/domains.ts';
+import { invitationPages } from '../web/dashboard/pages/invitation.ts';
 import { type DashboardKey, type KeyDeps, keyPages } from '../web/dashboard/pages/keys.ts';
 import { type LoginDeps, loginPages, logoutAction } from '../web/dashboard/pages/login.ts';
-import { type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
+import { type Attention, type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
 import { revealPages } from '../web/dashboard/pages/reveals.ts';
+import { secondFactorPages } from '../web/dashboard/pages/second-factor.ts';
 import { type SessionDeps, sessionPages } from '../web/dashboard/pages/sessions.ts';
+import { hideStart } from '../web/dashboard/pages/start.ts';
+import { teamPages } from '../web/dashboard/pages/team.ts';
 import { trackerListPages, trackerPages } from '../web/dashboard/pages/trackers.ts';
 import { webhookListPages, webhookPages } from '../web/dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../web/dashboard/routes.ts';
@@ -43,6 +55,13 @@ import { createKeyChanges } from '../write-api/partners/keys.ts';
 import type { ApiContext } from './api-context.ts';
 import { retryDeps } from './modules/webhooks.ts';
 import type { Runtime } from './runtime.ts';
+import {
+  browserIn,
+  dashboardInvitations,
+  dashboardSecondFactors,
+  dashboardTeam,
+  ownerNames,
+} from './team.ts';
 
 /** What the dashboard's pages read and change, beside the API's routes. */
 
@@ -105,10 +124,67 @@ const upToDate =
     return read(...args);
   };
 
-const dashboardOverview = ({ db }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
-  requests: upToDate(waitForHead, (partnerId: string, since: string) => readDays(db, partnerId, since)),
-  reveals: upToDate(waitForHead, (partnerId: string, since: string) => listDays(db, partnerId, since)),
+const dashboardOverview = ({ db, clock }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
+  lookups: upToDate(waitForHead, (partnerId: string, range: Range) => readLookupDays(db, partnerId, range)),
+  trackerDays: (partnerId, trackerId, range) => readTrackerDays(db, partnerId, trackerId, range),
+  companies: (partnerId, trackerId, range) => listCompanies(db, { partnerId, trackerId, ...range }),
+  startState: (partnerId) => readStartState(db, partnerId),
+  attention: ({ user }) => readAttention(db, user.partner_id, clock.now()),
 });
+
+const KEY_EXPIRES_SOON_MS = 14 * DAY;
+
+/** What a partner should look at: keys that are about to expire, allowances that are nearly used, domains that ceased to point here. */
+async function readAttention(db: Runtime['db'], partnerId: string, now: number): Promise<Attention[]> {
+  const [keys, allowance, domains] = await Promise.all([
+    listLatestKeys(db, partnerId, isoTime(now), 0),
+    readAllowance(db, partnerId, `${utcDay(now)}T00:00:00.000Z`),
+    listDomainsOfPartner(db, partnerId),
+  ]);
+  const expiring = keys.filter(
+    ({ expires_at }) => expires_at !== null && Date.parse(expires_at) < now + KEY_EXPIRES_SOON_MS,
+  );
+  const nearlyUsed = keys.filter(({ key_id, new_enrichments_per_day: of }) => {
+    const used = allowance.reserved.get(key_id) ?? 0;
+    return of !== null && of > 0 && used >= of * NEARLY;
+  });
+  const pendingLimit = Math.max(0, ...keys.map(({ pending_enrichments }) => pending_enrichments));
+  return [
+    ...domains
+      .filter(({ status, activated_at }) => status === 'failed' && activated_at !== null)
+      .map(({ hostname, tracker_id, domain_id }) => ({
+        tone: 'bad' as const,
+        text: `${hostname} no longer points here, so its snippet collects nothing.`,
+        href: `/dashboard/domains/${tracker_id}/${domain_id}`,
+        action: 'See what its DNS lacks',
+      })),
+    ...nearlyUsed.map(({ key_id, name, new_enrichments_per_day }) => ({
+      tone: 'wait' as const,
+      text: `The key “${name}” has used ${allowance.reserved.get(key_id)} of ${new_enrichments_per_day} new enrichments today.`,
+      href: '/dashboard/usage',
+      action: 'See its usage',
+    })),
+    ...(allowance.pending > 0 && allowance.pending >= pendingLimit * NEARLY
+      ? [
+          {
+            tone: 'wait' as const,
+            text: `${allowance.pending} enrichments are unfinished; from ${pendingLimit} on new ones are refused.`,
+            href: '/dashboard/usage',
+            action: 'See the usage',
+          },
+        ]
+      : []),
+    ...expiring.map(({ key_id, name, expires_at }) => ({
+      tone: 'wait' as const,
+      text: `The key “${name}” expires on ${expires_at?.slice(0, 10)}.`,
+      href: `/dashboard/keys/${key_id}`,
+      action: 'Change its expiry',
+    })),
+  ];
+}
+
+/** The share of a limit from which on it is warned of. */
+const NEARLY = 0.8;
 
 const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionDeps => ({
   recent: upToDate(waitForHead, ({ user, request }: Visit, trackerId, before) =>
@@ -161,21 +237,21 @@ export interface Dashboard {
 }
 
 /** Builds the dashboard: pages on the API's own routes, with separate logins. */
-export function buildDashboard(
-  { runtime, limiter, ownWrite, waitForHead }: ApiContext,
-  api: ApiDeps,
-): Dashboard {
-  const { db, config, digest } = runtime;
+export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
+  const { runtime, limiter, ownWrite, waitForHead } = context;
+  const { db, pool, config, digest } = runtime;
   const logins = createLogins(runtime);
   const visitorAddress = createVisitorAddress(config.TRUSTED_PROXIES);
   const networkOfVisitor = (request: ApiRequest): string => digest(networkOf(visitorAddress(request)));
-  const { logIn, admitPasswordChange, changePassword } = createDashboardLogins({
-    ...runtime,
-    limiter,
-    logins,
+  const factors = createSecondFactors(runtime);
+  const dashboardLogins = createDashboardLogins({ ...runtime, limiter, logins, factors });
+  const originOf = (request: ApiRequest) => ({
+    network: networkOfVisitor(request),
+    browser: browserIn(request),
   });
   const login: LoginDeps = {
-    logIn: (attempt, request) => logIn({ ...attempt, network: networkOfVisitor(request) }),
+    logIn: (attempt, request) => dashboardLogins.logIn({ ...attempt, ...originOf(request) }),
+    enterCode: (attempt, request) => dashboardLogins.enterCode({ ...attempt, ...originOf(request) }),
     logOut: logins.end,
   };
   const account: AccountDeps = {
@@ -183,12 +259,18 @@ export function buildDashboard(
       const name = `password forms of ${user.user_id} ${networkOfVisitor(request)}`;
       return secondsOf(await limiter.admit(name, FORMS_PER_MINUTE, MINUTE));
     },
-    tooMany: ({ user }) => admitPasswordChange(user.user_id),
-    changePassword: (visit, current, password) =>
-      changePassword(visit.user.user_id, current, password, visitContext(visit)),
+    tooMany: ({ user }) => dashboardLogins.admitPasswordChange(user.user_id),
+    changePassword: (visit, current, password) => {
+      const given = { current, password, browser: browserIn(visit.request) };
+      return dashboardLogins.changePassword(visit.user.user_id, given, visitContext(visit));
+    },
     weakness: weaknessOf,
-    countLogins: logins.count,
+    hasSecondFactor: factors.isSetUp,
+    listLogins: ({ user, token }) => logins.list(user.user_id, token),
+    endLogin: ({ user }, loginId) => logins.endOne(user.user_id, loginId),
+    endOtherLogins: ({ user, token }) => logins.endOthers(user.user_id, token),
     endLogins: logins.endAll,
+    setTimeZone: (userId, timeZone) => setTimeZone(pool, userId, timeZone),
   };
   const sessions = dashboardSessions(runtime, waitForHead(['sessions', 'reveals']));
   const audits = createRequestedAudits(runtime);
@@ -196,14 +278,23 @@ export function buildDashboard(
   const routes = dashboardRoutes({
     ...api,
     findLogin: logins.find,
+    listOwners: (partnerId) => ownerNames(db, partnerId),
     admitForm: async ({ user_id }) =>
       secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
     admitPage: async ({ user_id }) => secondsOf(await limiter.admit(`pages of ${user_id}`, PAGES_PER_SECOND)),
-    open: loginPages(login),
+    open: [...loginPages(login), ...invitationPages(dashboardInvitations(context, logins))],
     pages: [
       logoutAction(login),
       ...accountPages(account),
-      overviewPage(dashboardOverview(runtime, waitForHead(['usage', 'reveal-units']))),
+      ...secondFactorPages(dashboardSecondFactors(context, factors, dashboardLogins, visitContext)),
+      ...teamPages(dashboardTeam(context, visitContext)),
+      overviewPage(
+        dashboardOverview(
+          runtime,
+          waitForHead(['usage', 'tracker-usage', 'reveals', 'sessions', 'reveal-units']),
+        ),
+      ),
+      hideStart,
       ...sessionPages(sessions),
       ...revealPages(sessions),
       ...trackerListPages,

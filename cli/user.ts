@@ -1,23 +1,14 @@
 import { type Command, Option } from 'commander';
-import { recordSecondFactor, removeMember } from '../commands/partners/manage-team.ts';
+import { removeMember } from '../commands/partners/manage-team.ts';
 import { changeUser, createUser, readUser, userIdOf } from '../commands/partners/manage-user.ts';
 import { ROLES, type Role } from '../domain/partners/events.ts';
-import { hashPassword, newPassword } from '../platform/crypto/passwords.ts';
-import { forgetPassword, setPassword } from '../processors/partners/logins.ts';
-import { forgetSecondFactor } from '../processors/partners/second-factor.ts';
+import { forgetUser, giveFirstPassword } from '../processors/partners/logins.ts';
+import { turnOffSecondFactor } from '../processors/partners/second-factor.ts';
 import { listUsers } from '../queries/partners/partners.ts';
 import { findMember, listOwners } from '../queries/partners/team.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
-
-/** @returns a password that the user must change first */
-async function giveFirstPassword({ pool, clock }: Session, userId: string): Promise<string> {
-  const password = newPassword();
-  const hash = await hashPassword(password);
-  await setPassword(pool, { userId, hash, isFirst: true, at: clock.now() });
-  return password;
-}
 
 interface NewUser {
   readonly name: string;
@@ -46,16 +37,13 @@ interface Reset {
 }
 
 async function resetPassword(session: Session, { name, secondFactor }: Reset, json: boolean): Promise<void> {
-  const { store, pool, context } = session;
+  const { store, context } = session;
   const user_id = userIdOf(name);
   const reset = await changeUser(store, 'ResetPassword', user_id, context);
   if (!reset.ok) throw new Refused(`${reset.refusal}: ${name}`);
-  if (secondFactor) {
-    await forgetSecondFactor(pool, user_id);
-    const { partner_id } = await readUser(store, user_id);
-    if (partner_id !== null)
-      await recordSecondFactor(store, 'DisableSecondFactor', { partner_id, user_id }, context);
-  }
+  const { partner_id } = await readUser(store, user_id);
+  if (secondFactor && partner_id !== null)
+    await turnOffSecondFactor(session, { partner_id, user_id }, context);
   print({ user_id, name, password: await giveFirstPassword(session, user_id) }, json);
 }
 
@@ -74,8 +62,7 @@ async function removeUser(session: Session, name: string, json: boolean): Promis
     context,
   );
   if (!removed.ok) throw new Refused(`${removed.refusal}: ${name}${ADVICE[removed.refusal] ?? ''}`);
-  await forgetPassword(pool, user_id);
-  await forgetSecondFactor(pool, user_id);
+  await forgetUser(pool, user_id);
   print({ user_id, name, removed: true }, json);
   await session.shown(removed.value.position);
 }

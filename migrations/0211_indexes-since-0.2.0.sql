@@ -103,3 +103,7 @@ create index concurrently tracker_live_origins on read.tracker using gin (origin
 -- which one may leave millions.
 drop index concurrently if exists read.webhook_delivery_to_expire;
 create index concurrently webhook_delivery_to_expire on read.webhook_delivery (webhook_id, payload_expires_at) where state <> 'expired';
+
+-- The dashboard groups the newest reveals that found a company.
+drop index concurrently if exists read.reveal_of_company;
+create index concurrently reveal_of_company on read.reveal (partner_id, completed_at) where result ->> 'match_type' = 'company';

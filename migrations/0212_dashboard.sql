@@ -66,12 +66,16 @@ create table work.recovery_code (
 comment on table work.recovery_code is 'Recovery codes of dashboard users that are not used yet.';
 comment on column work.recovery_code.digest is 'Keyed digest of the user and the code.';
 
-create table work.user_setting (
+create table work.user_profile (
   user_id uuid primary key,
-  time_zone text not null
+  time_zone text not null default 'UTC',
+  logged_in_at timestamptz,
+  used_at timestamptz
 );
-comment on table work.user_setting is 'What users of the dashboard have chosen for themselves.';
-comment on column work.user_setting.time_zone is 'Name of the IANA time zone in which the pages show times.';
+comment on table work.user_profile is 'What no event has of dashboard users: their time zone, and when they were last here.';
+comment on column work.user_profile.time_zone is 'Name of the IANA time zone in which the pages show times.';
+comment on column work.user_profile.logged_in_at is 'When the last login began.';
+comment on column work.user_profile.used_at is 'Of the last request, give or take a minute.';
 
 alter table work.login add column browser text;
 alter table work.login add column with_second_factor boolean not null default false;

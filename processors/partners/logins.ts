@@ -5,7 +5,7 @@ import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
 import { aheadAfter, DAY, HOUR, isAhead, MINUTE } from '../../domain/kernel/time.ts';
 import type { Role } from '../../domain/partners/events.ts';
 import { reportFutureTime } from '../../platform/clock/clock.ts';
-import { hashPassword, isPassword } from '../../platform/crypto/passwords.ts';
+import { hashPassword, isPassword, newPassword } from '../../platform/crypto/passwords.ts';
 import { rowLoader } from '../../platform/limits/loaders.ts';
 import { type RateLimiter, retrySeconds } from '../../platform/limits/rate-limit.ts';
 import { queryWithSynchronousCommit, withSynchronousCommit } from '../../platform/postgres/transactions.ts';
@@ -94,7 +94,13 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
          select $1, user_id, $3, $3, $5, $6 from known`,
         [digestOf(token), userId, new Date(now), hash, browser, withSecondFactor],
       );
-      return rowCount === 1 ? token : null;
+      if (rowCount !== 1) return null;
+      await pool.query(
+        `insert into work.user_profile (user_id, logged_in_at, used_at) values ($1, $2, $2)
+         on conflict (user_id) do update set logged_in_at = excluded.logged_in_at, used_at = excluded.used_at`,
+        [userId, new Date(now)],
+      );
+      return token;
     },
 
     find: async (token) => {
@@ -106,10 +112,12 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
       if ([used_at, began_at].some((time) => isAhead(time.getTime(), now)))
         await correctFastClocks(pool, now);
       else if (now - used_at.getTime() > MINUTE)
-        await pool.query('update work.login set used_at = $2 where digest = $1', [
-          digestOf(token),
-          new Date(now),
-        ]);
+        await pool.query(
+          `with used as (update work.login set used_at = $2 where digest = $1 returning user_id)
+           insert into work.user_profile (user_id, used_at) select user_id, $2 from used
+           on conflict (user_id) do update set used_at = excluded.used_at`,
+          [digestOf(token), new Date(now)],
+        );
       return user;
     },
 
@@ -162,7 +170,7 @@ const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'
     const { rows } = await pool.query<LoggedIn & { digest: string; used_at: Date; began_at: Date }>({
       name: 'logins',
       text: `select encode(l.digest, 'hex') as digest, u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first,
-                    l.used_at, l.began_at, coalesce(m.role, 'read-only') as role, coalesce(s.time_zone, 'UTC') as time_zone,
+                    l.used_at, l.began_at, coalesce(m.role, 'read-only') as role, coalesce(o.time_zone, 'UTC') as time_zone,
                     coalesce(t.second_factor_required, false) and f.user_id is null as needs_second_factor
              from work.login l
              join read.user_account u using (user_id)
@@ -171,7 +179,7 @@ const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'
              left join read.team_member m on m.user_id = u.user_id
              left join read.team t on t.partner_id = u.partner_id
              left join work.second_factor f on f.user_id = u.user_id
-             left join work.user_setting s on s.user_id = u.user_id
+             left join work.user_profile o on o.user_id = u.user_id
              where l.digest = any ($1::bytea[]) and l.used_at >= $2 and l.began_at >= $3
                and u.removed_at is null and m.removed_at is null and (f.user_id is null or l.with_second_factor)`,
       values: [digests.map((hex) => Buffer.from(hex, 'hex')), new Date(now - IDLE), new Date(now - MAX_AGE)],
@@ -254,17 +262,30 @@ export const setInitialPassword = (
 /** Sets the time zone in which a user sees times. */
 export async function setTimeZone(pool: pg.Pool, userId: string, timeZone: string): Promise<void> {
   await pool.query(
-    `insert into work.user_setting (user_id, time_zone) values ($1, $2)
+    `insert into work.user_profile (user_id, time_zone) values ($1, $2)
      on conflict (user_id) do update set time_zone = excluded.time_zone`,
     [userId, timeZone],
   );
 }
 
-/** Deletes a user's password and ends all logins. */
-export const forgetPassword = (pool: pg.Pool, userId: string): Promise<void> =>
+/** Generates a password that the user must change first, and sets it. */
+export async function giveFirstPassword(
+  { pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>,
+  userId: string,
+): Promise<string> {
+  const password = newPassword();
+  const hash = await hashPassword(password);
+  await setPassword(pool, { userId, hash, isFirst: true, at: clock.now() });
+  return password;
+}
+
+/** Deletes what is kept of a user outside of events, and ends all logins. */
+export const forgetUser = (pool: pg.Pool, userId: string): Promise<void> =>
   withSynchronousCommit(pool, async (client) => {
     await client.query('delete from work.user_password where user_id = $1', [userId]);
     await endLogins(client, userId);
+    for (const table of ['second_factor', 'recovery_code', 'user_profile'])
+      await client.query(`delete from work.${table} where user_id = $1`, [userId]);
   });
 
 /** A separate statement after the password's: its snapshot includes logins that waited for the password's row. */

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { Secret, TOTP } from 'otpauth';
 import type pg from 'pg';
+import type { CommandContext } from '../../commands/handle.ts';
+import { recordSecondFactor } from '../../commands/partners/manage-team.ts';
+import type { Position } from '../../event-store/port.ts';
 import { type MasterKey, openText, type SealedText, sealText } from '../../platform/crypto/master-key.ts';
 import { withSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import type { ProcessorDeps } from '../deps.ts';
@@ -26,6 +29,8 @@ export interface SecondFactors {
   isSetUp(userId: string): Promise<boolean>;
   /** Makes a secret that counts once a first code has proven it. `about`: binds it to one login. */
   propose(userId: string, userName: string, about: string): ProposedSecret;
+  /** Opens a proposal of this login again; null: it is none. */
+  reopen(userId: string, userName: string, about: string, proposal: string): ProposedSecret | null;
   /**
    * Sets the second factor up, and ends the user's other logins.
    * @returns the recovery codes; `stale`: the proposal is of another login or key; `set`: there is a second factor already
@@ -64,12 +69,19 @@ interface SecondFactorDeps extends Pick<ProcessorDeps, 'pool' | 'clock'> {
 const totpOf = (secret: Secret, label = ''): TOTP =>
   new TOTP({ issuer: 'Doorplate', label, secret, period: STEP_SECONDS });
 
+const secretOf = (bytes: Buffer): Secret => new Secret({ buffer: Uint8Array.from(bytes).buffer });
+
+function shownTo(userName: string, secret: Buffer): Pick<ProposedSecret, 'secret' | 'uri'> {
+  const totp = totpOf(secretOf(secret), userName);
+  return { secret: totp.secret.base32, uri: totp.toString() };
+}
+
 const sealedFor = (userId: string): string => `second factor of ${userId}`;
 
 export function createSecondFactors({ pool, clock, master, digest }: SecondFactorDeps): SecondFactors {
   /** Returns the step of a code; null: it is wrong. */
   function stepOf(secret: Buffer, code: string): number | null {
-    const totp = totpOf(new Secret({ buffer: Uint8Array.from(secret).buffer }));
+    const totp = totpOf(secretOf(secret));
     const timestamp = clock.now();
     const delta = totp.validate({ token: code.replaceAll(/\s/g, ''), timestamp, window: WINDOW });
     return delta === null ? null : totp.counter({ timestamp }) + delta;
@@ -121,13 +133,13 @@ export function createSecondFactors({ pool, clock, master, digest }: SecondFacto
 
     propose: (userId, userName, about) => {
       const bytes = randomBytes(SECRET_BYTES);
-      const totp = totpOf(new Secret({ buffer: Uint8Array.from(bytes).buffer }), userName);
-      const sealed = sealText(master, bytes, `${sealedFor(userId)} ${about}`);
-      return {
-        secret: totp.secret.base32,
-        uri: totp.toString(),
-        proposal: `${sealed.master_key_id}.${sealed.sealed}`,
-      };
+      const { master_key_id, sealed } = sealText(master, bytes, `${sealedFor(userId)} ${about}`);
+      return { ...shownTo(userName, bytes), proposal: `${master_key_id}.${sealed}` };
+    },
+
+    reopen: (userId, userName, about, proposal) => {
+      const secret = opened(master, proposal, `${sealedFor(userId)} ${about}`);
+      return secret && { ...shownTo(userName, secret), proposal };
     },
 
     enable: async (userId, { proposal, about, code, token }) => {
@@ -170,13 +182,19 @@ export function createSecondFactors({ pool, clock, master, digest }: SecondFacto
   };
 }
 
-/** Deletes a user's second factor and recovery codes. @returns whether there was one */
-export const forgetSecondFactor = (pool: pg.Pool, userId: string): Promise<boolean> =>
-  withSynchronousCommit(pool, async (client) => {
-    await client.query('delete from work.recovery_code where user_id = $1', [userId]);
-    const { rowCount } = await client.query('delete from work.second_factor where user_id = $1', [userId]);
-    return rowCount === 1;
+/** Turns a user's second factor off, and forgets the recovery codes. */
+export async function turnOffSecondFactor(
+  { store, pool }: Pick<ProcessorDeps, 'store' | 'pool'>,
+  user: { readonly partner_id: string; readonly user_id: string },
+  context: CommandContext,
+): Promise<Position | null> {
+  await withSynchronousCommit(pool, async (client) => {
+    await client.query('delete from work.recovery_code where user_id = $1', [user.user_id]);
+    await client.query('delete from work.second_factor where user_id = $1', [user.user_id]);
   });
+  const recorded = await recordSecondFactor(store, 'DisableSecondFactor', user, context);
+  return recorded.ok ? recorded.value.position : null;
+}
 
 /** Seals second factors that are sealed under another master key. @returns how many */
 export async function resealSecondFactors(pool: pg.Pool, master: MasterKey): Promise<number> {

@@ -10,18 +10,17 @@ const memberRow = z.object({
   created_at: z.string(),
   /** Whether a code of an app is asked for at each login. */
   second_factor: z.boolean(),
-  /** When the newest login that has not ended began, and when one was last used; null: nobody is logged in. */
+  /** null: never since 0.3.0. */
   logged_in_at: z.string().nullable(),
   used_at: z.string().nullable(),
 });
 export type MemberRow = z.output<typeof memberRow>;
 
 const MEMBER = sql.fragment`
-  m.user_id, m.partner_id, m.name, m.role, m.created_at, f.user_id is not null as second_factor, l.logged_in_at, l.used_at
+  m.user_id, m.partner_id, m.name, m.role, m.created_at, f.user_id is not null as second_factor, o.logged_in_at, o.used_at
   from read.team_member m
   left join work.second_factor f using (user_id)
-  left join lateral (
-    select max(began_at) as logged_in_at, max(used_at) as used_at from work.login where user_id = m.user_id) l on true`;
+  left join work.user_profile o using (user_id)`;
 
 /** The users of a partner in the order of their creation, at most `limit`, whose names contain `name`, in any case. */
 export const listMembers = (

@@ -16,6 +16,8 @@ import type {
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { Inadmissible } from '../../http/server/admission.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
+import type { Scope } from './scope.ts';
+import type { Times } from './times.ts';
 
 /** A user with a login, as the pages show it. */
 export interface LoggedInUser {
@@ -25,7 +27,26 @@ export interface LoggedInUser {
   readonly partner_name: string;
   /** An operator set the password: it must be changed first. */
   readonly is_first: boolean;
+  /** An IANA name, `UTC` until the user chooses another. */
+  readonly time_zone: string;
+  readonly role: Role;
+  /** The team requires a second factor, and the user has none: it must be set up first. */
+  readonly needs_second_factor: boolean;
 }
+
+/** Each role may do what those before it may (docs/dashboard.md, Roles). */
+export const ROLES = ['read-only', 'member', 'owner'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Whether the user has this role or one that may do more. */
+export const hasRole = ({ role }: Pick<LoggedInUser, 'role'>, needed: Role): boolean =>
+  ROLES.indexOf(role) >= ROLES.indexOf(needed);
+
+/** Whether the user may reveal, retry and change, so that the page offers it. The call itself is checked apart. */
+export const mayChange = ({ user }: Pick<Visit, 'user'>): boolean => hasRole(user, 'member');
+
+/** Whether the user may change the team and the keys, so that the page offers it. The call itself is checked apart. */
+export const isOwner = ({ user }: Pick<Visit, 'user'>): boolean => hasRole(user, 'owner');
 
 export interface ErrorAnswer {
   readonly ok: false;
@@ -61,11 +82,14 @@ export function createApi({ routes, admit }: ApiDeps) {
   for (const route of routes) {
     if (route.access === 'partner') table.set(`${route.method} ${route.path}`, route);
   }
-  return (page: ApiRequest, { user_id, partner_id }: LoggedInUser): Api => {
+  return (page: ApiRequest, user: LoggedInUser): Api => {
+    const { user_id, partner_id } = user;
     const caller: DashboardUser = { kind: 'user', user_id, partner_id };
     return async (method, path, options = {}) => {
       const route = table.get(`${method} ${path}`);
       if (route === undefined) throw new TypeError(`the API has no ${method} ${path} for users`);
+      // A page's own need is checked before; this holds for a page that calls more than it says.
+      if (method !== 'GET' && !hasRole(user, 'member')) return READ_ONLY;
       const refused = await admit(caller, route);
       if (refused !== null) {
         return toApiAnswer(refusal(page, refused.code, { retryAfter: refused.retryAfter }));
@@ -74,6 +98,13 @@ export function createApi({ routes, admit }: ApiDeps) {
     };
   };
 }
+
+const READ_ONLY: ErrorAnswer = {
+  ok: false,
+  status: 403,
+  code: 'role_required',
+  message: 'Your role is read-only, so nothing was changed. An owner of the team can give you another role.',
+};
 
 const requestOf = (
   { id, receivedAt, startedAt, peer }: ApiRequest,
@@ -106,8 +137,8 @@ function toApiAnswer<T>({ status, body, headers = {} }: Reply): ApiAnswer<T> {
   return { ok: false, status, ...parsed.error, ...(wait === undefined ? {} : { retryAfter: Number(wait) }) };
 }
 
-/** A request of a page by a logged-in user. */
-export interface Visit {
+/** A request of a page by a logged-in user, with how instants are written for that user. */
+export interface Visit extends Times {
   readonly request: ApiRequest;
   readonly user: LoggedInUser;
   /** The login's token in the browser's cookie. */
@@ -115,6 +146,7 @@ export interface Visit {
   /** The CSRF token of every form that changes something. */
   readonly csrf: string;
   readonly query: URLSearchParams;
+  readonly scope: Scope;
   /** Empty for a GET. */
   readonly form: URLSearchParams;
   readonly api: Api;

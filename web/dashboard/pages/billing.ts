@@ -1,7 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import { fileAnswer, redirectAfterPost } from '../answers.ts';
 import type { Visit } from '../api.ts';
-import { count, counted, form, html, nothingYet, table, time } from '../components.ts';
+import { count, counted, form, html, nothingYet, table } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 
@@ -44,6 +44,7 @@ export const billingPages = (deps: BillingDeps): PageRoute[] => [
   {
     method: 'POST',
     path: `${PATH}/audit`,
+    needs: 'member',
     handle: async ({ user }) => redirectAfterPost(PATH, `audit-${await deps.audit(user.partner_id)}`),
   },
 ];
@@ -53,7 +54,8 @@ async function billing({ months, verdict }: BillingDeps, visit: Visit): Promise<
   const [listed, audited] = await Promise.all([months(partner_id), verdict(partner_id)]);
   return show(visit, {
     title: 'Billing',
-    section: 'Billing',
+    section: 'Usage and billing',
+    tab: PATH,
     content: html`${
       listed.length === 0
         ? nothingYet(
@@ -70,24 +72,24 @@ async function billing({ months, verdict }: BillingDeps, visit: Visit): Promise<
     <section><h2>Audit</h2>
       <p>Replays your ledger entry by entry and holds it against receipts and usage. Whoever runs the service can do the
         same with <code>doorplate audit billing</code>.</p>
-      ${audited === null ? html`<p>Not audited yet.</p>` : verdictOf(audited)}
+      ${audited === null ? html`<p>Not audited yet.</p>` : verdictOf(visit, audited)}
       ${form(visit, `${PATH}/audit`, html`<button>Audit now</button>`)}
     </section>`,
   });
 }
 
-function verdictOf({ began_at, ended_at, report }: Verdict) {
+function verdictOf(visit: Visit, { began_at, ended_at, report }: Verdict) {
   if (ended_at === null) {
-    return html`<p class="notice">An audit began ${time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
+    return html`<p class="notice">An audit began ${visit.time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
   }
   if (report === null) {
-    return html`<p class="alert">The audit of ${time(began_at)} did not come to its end. Try it again.</p>`;
+    return html`<p class="alert">The audit of ${visit.time(began_at)} did not come to its end. Try it again.</p>`;
   }
   const { differences, units, months } = report;
   return html`${
     differences.length === 0
-      ? html`<p class="said"><strong>No differences.</strong> ${counted(units, 'unit')} proven, ${time(ended_at)}.</p>`
-      : html`<p class="alert"><strong>${counted(differences.length, 'difference')}</strong> found, ${time(ended_at)}. Tell whoever
+      ? html`<p class="said"><strong>No differences.</strong> ${counted(units, 'unit')} proven, ${visit.time(ended_at)}.</p>`
+      : html`<p class="alert"><strong>${counted(differences.length, 'difference')}</strong> found, ${visit.time(ended_at)}. Tell whoever
           runs the service.</p>${table(
             'Differences',
             ['Kind', 'Stream', 'Detail'],

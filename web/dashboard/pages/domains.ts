@@ -12,7 +12,6 @@ import {
   namesOfTrackers,
   nothingYet,
   tableOr,
-  time,
   trackerSelect,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
@@ -32,14 +31,20 @@ const DOMAIN = '/v1/trackers/:tracker_id/domains/:domain_id';
 /** Customers' host names that serve the pixel. */
 export const domainPages = (deps: DomainDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'POST', path: PATH, handle: (visit) => create(deps, visit) },
+  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(deps, visit) },
   { method: 'GET', path: `${PATH}/:tracker_id/:domain_id`, handle: (visit) => one(deps, visit) },
   {
     method: 'GET',
     path: `${PATH}/:tracker_id/:domain_id/delete`,
+    needs: 'member',
     handle: (visit) => askDelete(deps, visit),
   },
-  { method: 'POST', path: `${PATH}/:tracker_id/:domain_id/delete`, handle: (visit) => remove(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:tracker_id/:domain_id/delete`,
+    needs: 'member',
+    handle: (visit) => remove(deps, visit),
+  },
 ];
 
 async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
@@ -52,7 +57,8 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
   const shown = chosen === '' ? domains : domains.filter(({ tracker_id }) => tracker_id === chosen);
   return show(visit, {
     title: 'Domains',
-    section: 'Domains',
+    section: 'Websites',
+    tab: PATH,
     refused: refused ?? failed,
     content: html`${tableOr(
       nothingYet(
@@ -66,7 +72,7 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
         stateOf(domain),
         name(domain.tracker_id),
         trouble(domain.last_error),
-        time(domain.created_at),
+        visit.time(domain.created_at),
       ]),
     )}
     ${
@@ -119,12 +125,13 @@ async function one(deps: DomainDeps, visit: Visit): Promise<Reply> {
   const domain = found.body;
   return show(visit, {
     title: domain.hostname,
-    section: 'Domains',
+    section: 'Websites',
+    tab: PATH,
     content: html`${facts([
       ['State', stateOf(domain)],
-      ['Added', time(domain.created_at)],
-      ['Active since', time(domain.activated_at, 'not yet')],
-      ['Last looked at', time(domain.checked_at, 'not yet')],
+      ['Added', visit.time(domain.created_at)],
+      ['Active since', visit.time(domain.activated_at, 'not yet')],
+      ['Last looked at', visit.time(domain.checked_at, 'not yet')],
       ['What is wrong', trouble(domain.last_error)],
     ])}
     <section><h2>DNS</h2><p>Whoever keeps the domain makes this record:</p>
@@ -159,7 +166,8 @@ async function askDelete(deps: DomainDeps, visit: Visit): Promise<Reply> {
   if (!found.ok) return list(deps, visit, found);
   return ask(visit, {
     title: `Give up ${found.body.hostname}?`,
-    section: 'Domains',
+    section: 'Websites',
+    tab: PATH,
     text: html`<p>Snippets with this name stop working. Change them to the tracker's own snippet first.</p>`,
     action: `${pathOf(found.body)}/delete`,
     button: 'Give the domain up',

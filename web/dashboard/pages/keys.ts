@@ -12,7 +12,6 @@ import {
   nothingYet,
   secretOnce,
   tableOr,
-  time,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
@@ -107,11 +106,16 @@ const PATH = '/dashboard/keys';
 
 export const keyPages = (deps: KeyDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'POST', path: PATH, handle: (visit) => create(deps, visit) },
+  { method: 'POST', path: PATH, needs: 'owner', handle: (visit) => create(deps, visit) },
   { method: 'GET', path: `${PATH}/:key_id`, handle: (visit) => one(deps, visit) },
-  { method: 'POST', path: `${PATH}/:key_id`, handle: (visit) => update(deps, visit) },
-  { method: 'GET', path: `${PATH}/:key_id/revoke`, handle: (visit) => askRevoke(deps, visit) },
-  { method: 'POST', path: `${PATH}/:key_id/revoke`, handle: (visit) => revoke(deps, visit) },
+  { method: 'POST', path: `${PATH}/:key_id`, needs: 'owner', handle: (visit) => update(deps, visit) },
+  {
+    method: 'GET',
+    path: `${PATH}/:key_id/revoke`,
+    needs: 'owner',
+    handle: (visit) => askRevoke(deps, visit),
+  },
+  { method: 'POST', path: `${PATH}/:key_id/revoke`, needs: 'owner', handle: (visit) => revoke(deps, visit) },
 ];
 
 async function list(
@@ -134,8 +138,8 @@ async function list(
         stateOf(key, visit),
         count(key.requests_per_second),
         key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
-        time(key.used_at),
-        time(key.created_at),
+        visit.time(key.used_at),
+        visit.time(key.created_at),
       ]),
     )}
     <section><h2>Create a key</h2>
@@ -181,13 +185,13 @@ async function one(deps: KeyDeps, visit: Visit, refused: Refused = null): Promis
     title: `Key “${key.name}”`,
     section: 'Keys',
     refused,
-    content: html`<p>${stateOf(key, visit)} <code>${key.key_id}</code>, created ${time(key.created_at)}, last used ${time(key.used_at)}.</p>
+    content: html`<p>${stateOf(key, visit)} <code>${key.key_id}</code>, created ${visit.time(key.created_at)}, last used ${visit.time(key.used_at)}.</p>
     ${
       key.revoked_at === null
         ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}<button>Change the limits</button>`)}
           <section><h2>Revoke</h2><p>Ends the key for ever.
           <a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
-        : html`<p>Revoked ${time(key.revoked_at)}.</p>`
+        : html`<p>Revoked ${visit.time(key.revoked_at)}.</p>`
     }
     <p><a href="${PATH}">All keys</a></p>`,
   });
@@ -211,7 +215,7 @@ async function askRevoke(deps: KeyDeps, visit: Visit): Promise<Reply> {
     title: `Revoke the key “${key.name}”?`,
     section: 'Keys',
     text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
-        ${time(key.used_at)}.</p>`,
+        ${visit.time(key.used_at)}.</p>`,
     action: `${PATH}/${key.key_id}/revoke`,
     button: 'Revoke the key',
     back: PATH,

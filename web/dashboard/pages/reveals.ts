@@ -3,7 +3,7 @@ import type { Reply } from '../../../http/contract/route.ts';
 import type { RevealBody } from '../../../read-api/reveals/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type Refused, textOf, type Visit } from '../api.ts';
-import { badge, type Content, facts, html, time } from '../components.ts';
+import { badge, type Content, facts, html } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import type { RevealOfSession } from './sessions.ts';
@@ -20,9 +20,15 @@ export const revealPages = (deps: RevealDeps): PageRoute[] => [
   {
     method: 'GET',
     path: '/dashboard/sessions/:session_id/reveal',
+    needs: 'member',
     handle: (visit) => askReveal(deps, visit),
   },
-  { method: 'POST', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => reveal(deps, visit) },
+  {
+    method: 'POST',
+    path: '/dashboard/sessions/:session_id/reveal',
+    needs: 'member',
+    handle: (visit) => reveal(deps, visit),
+  },
   { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
 ];
 
@@ -92,9 +98,9 @@ async function receipt(visit: Visit): Promise<Reply> {
     content: html`${facts([
       ['State', body.status === 'complete' ? badge('complete', 'good') : badge('pending', 'wait')],
       ['Units', String(body.billable_units)],
-      ['Asked', time(body.created_at)],
-      ['Completed', time(body.completed_at, 'not yet')],
-      ['Kept until', time(body.expires_at)],
+      ['Asked', visit.time(body.created_at)],
+      ['Completed', visit.time(body.completed_at, 'not yet')],
+      ['Kept until', visit.time(body.expires_at)],
       ['Id', html`<code>${body.reveal_id}</code>`],
     ])}
     ${

@@ -10,7 +10,6 @@ import {
   nothingYet,
   table,
   tableOr,
-  time,
   trackerSelect,
 } from '../components.ts';
 import { show } from '../layout.ts';
@@ -76,8 +75,8 @@ async function feed(deps: SessionDeps, visit: Visit, refused: Refused = null): P
       'Sessions, the newest first',
       ['First seen', 'Last seen', 'Tracker', 'Country', 'Labels', 'Company'],
       sessions.map((session) => [
-        html`<a href="${PATH}/${session.session_id}">${time(session.first_seen_at)}</a>`,
-        time(session.last_seen_at),
+        html`<a href="${PATH}/${session.session_id}">${visit.time(session.first_seen_at)}</a>`,
+        visit.time(session.last_seen_at),
         name(session.tracker_id),
         session.visitor_country ?? 'unknown',
         fewLabels(session),
@@ -128,9 +127,9 @@ async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
     section: 'Sessions',
     showsCountry: true,
     content: html`${facts([
-      ['First seen', time(session.first_seen_at)],
-      ['Last seen', time(session.last_seen_at)],
-      ['Kept until', time(session.expires_at)],
+      ['First seen', visit.time(session.first_seen_at)],
+      ['Last seen', visit.time(session.last_seen_at)],
+      ['Kept until', visit.time(session.expires_at)],
       ['Country of the visitor', session.visitor_country ?? 'unknown'],
       [
         'Tracker',
@@ -147,8 +146,8 @@ async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
           'Reveals of this session',
           ['Asked', 'Completed', 'Company', 'Units', ''],
           reveals.map((reveal) => [
-            time(reveal.created_at),
-            time(reveal.completed_at, 'pending'),
+            visit.time(reveal.created_at),
+            visit.time(reveal.completed_at, 'pending'),
             reveal.completed_at === null ? '–' : (reveal.company ?? 'no company found'),
             reveal.completed_at === null ? '–' : reveal.billable ? '1' : '0',
             html`<a href="/dashboard/reveals/${reveal.reveal_id}">Receipt</a>`,

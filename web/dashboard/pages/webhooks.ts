@@ -18,7 +18,6 @@ import {
   nothingYet,
   secretOnce,
   tableOr,
-  time,
   trackerSelect,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
@@ -33,7 +32,7 @@ const EVENTS = [
 /** The partner's webhook endpoints: all of them, and a new one. */
 export const webhookListPages: readonly PageRoute[] = [
   { method: 'GET', path: PATH, handle: (visit) => list(visit) },
-  { method: 'POST', path: PATH, handle: (visit) => create(visit) },
+  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(visit) },
 ];
 
 interface WebhookList {
@@ -53,7 +52,7 @@ async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
     title: 'Webhooks',
     section: 'Webhooks',
     refused: refused ?? (listed.ok ? null : listed),
-    content: html`${listed.ok && listed.body.worker.status !== 'running' && slow(listed.body.worker)}
+    content: html`${listed.ok && listed.body.worker.status !== 'running' && slow(visit, listed.body.worker)}
     ${tableOr(
       nothingYet(
         'No endpoints yet',
@@ -88,9 +87,9 @@ function stateOf({ enabled, deleted_at }: WebhookBody) {
   return enabled ? badge('enabled', 'good') : badge('paused', 'wait');
 }
 
-const slow = ({ last_seen_at, due }: WebhookWorker) =>
+const slow = (visit: Visit, { last_seen_at, due }: WebhookWorker) =>
   html`<p class="notice">Deliveries are not being sent just now: the service's worker was last seen
-    ${time(last_seen_at)}, and ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost.</p>`;
+    ${visit.time(last_seen_at)}, and ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost.</p>`;
 
 async function create(visit: Visit): Promise<Reply> {
   const tracker = textOf(visit, 'tracker_id');
@@ -118,14 +117,24 @@ const WEBHOOK = '/v1/webhooks/:webhook_id';
 
 export const webhookPages: readonly PageRoute[] = [
   { method: 'GET', path: `${PATH}/:webhook_id`, handle: (visit) => one(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id`, handle: (visit) => change(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id/pause`, handle: (visit) => enable(visit, false) },
-  { method: 'POST', path: `${PATH}/:webhook_id/enable`, handle: (visit) => enable(visit, true) },
-  { method: 'POST', path: `${PATH}/:webhook_id/test`, handle: (visit) => test(visit) },
-  { method: 'GET', path: `${PATH}/:webhook_id/rotate`, handle: (visit) => askRotate(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id/rotate`, handle: (visit) => rotate(visit) },
-  { method: 'GET', path: `${PATH}/:webhook_id/delete`, handle: (visit) => askDelete(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id/delete`, handle: (visit) => remove(visit) },
+  { method: 'POST', path: `${PATH}/:webhook_id`, needs: 'member', handle: (visit) => change(visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:webhook_id/pause`,
+    needs: 'member',
+    handle: (visit) => enable(visit, false),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/:webhook_id/enable`,
+    needs: 'member',
+    handle: (visit) => enable(visit, true),
+  },
+  { method: 'POST', path: `${PATH}/:webhook_id/test`, needs: 'member', handle: (visit) => test(visit) },
+  { method: 'GET', path: `${PATH}/:webhook_id/rotate`, needs: 'member', handle: (visit) => askRotate(visit) },
+  { method: 'POST', path: `${PATH}/:webhook_id/rotate`, needs: 'member', handle: (visit) => rotate(visit) },
+  { method: 'GET', path: `${PATH}/:webhook_id/delete`, needs: 'member', handle: (visit) => askDelete(visit) },
+  { method: 'POST', path: `${PATH}/:webhook_id/delete`, needs: 'member', handle: (visit) => remove(visit) },
 ];
 
 const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
@@ -151,8 +160,8 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
           ? 'all'
           : html`<a href="/dashboard/trackers/${webhook.tracker_id}"><code>${webhook.tracker_id}</code></a>`,
       ],
-      ['Created', time(webhook.created_at)],
-      ['The secret before signs until', time(webhook.secret_rotation_until, '–')],
+      ['Created', visit.time(webhook.created_at)],
+      ['The secret before signs until', visit.time(webhook.secret_rotation_until, '–')],
     ])}
     <section><h2>Deliveries of the last 90 days</h2>
       ${facts(Object.entries(webhook.deliveries satisfies DeliveryTotals).map(([state, n]) => [state, count(n)]))}
