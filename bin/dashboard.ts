@@ -50,7 +50,7 @@ import { hideStart } from '../web/dashboard/pages/start.ts';
 import { teamPages } from '../web/dashboard/pages/team.ts';
 import { trackerListPages, trackerPages } from '../web/dashboard/pages/trackers.ts';
 import { webhookListPages, webhookPages } from '../web/dashboard/pages/webhooks.ts';
-import { dashboardRoutes } from '../web/dashboard/routes.ts';
+import { dashboardRoutes, type PageRoute } from '../web/dashboard/routes.ts';
 import { createKeyChanges } from '../write-api/partners/keys.ts';
 import type { ApiContext } from './api-context.ts';
 import { retryDeps } from './modules/webhooks.ts';
@@ -233,6 +233,8 @@ function errorIn({ status, body }: ReturnType<typeof refusal>) {
 
 export interface Dashboard {
   readonly routes: readonly Route[];
+  /** Behind the routes: what each needs. */
+  readonly pages: readonly PageRoute[];
   close(): Promise<void>;
 }
 
@@ -275,6 +277,31 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
   const sessions = dashboardSessions(runtime, waitForHead(['sessions', 'reveals']));
   const audits = createRequestedAudits(runtime);
   const months = upToDate(waitForHead(['reveal-units']), (partnerId: string) => listMonths(db, partnerId));
+  const pages: readonly PageRoute[] = [
+    logoutAction(login),
+    ...accountPages(account),
+    ...secondFactorPages(dashboardSecondFactors(context, factors, dashboardLogins, visitContext)),
+    ...teamPages(dashboardTeam(context, visitContext)),
+    overviewPage(
+      dashboardOverview(
+        runtime,
+        waitForHead(['usage', 'tracker-usage', 'reveals', 'sessions', 'reveal-units']),
+      ),
+    ),
+    hideStart,
+    ...sessionPages(sessions),
+    ...revealPages(sessions),
+    ...trackerListPages,
+    ...trackerPages,
+    ...keyPages(
+      dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
+    ),
+    ...webhookListPages,
+    ...webhookPages,
+    ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
+    ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
+    ...billingPages({ ...audits, months }),
+  ];
   const routes = dashboardRoutes({
     ...api,
     findLogin: logins.find,
@@ -283,33 +310,9 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
     admitPage: async ({ user_id }) => secondsOf(await limiter.admit(`pages of ${user_id}`, PAGES_PER_SECOND)),
     open: [...loginPages(login), ...invitationPages(dashboardInvitations(context, logins))],
-    pages: [
-      logoutAction(login),
-      ...accountPages(account),
-      ...secondFactorPages(dashboardSecondFactors(context, factors, dashboardLogins, visitContext)),
-      ...teamPages(dashboardTeam(context, visitContext)),
-      overviewPage(
-        dashboardOverview(
-          runtime,
-          waitForHead(['usage', 'tracker-usage', 'reveals', 'sessions', 'reveal-units']),
-        ),
-      ),
-      hideStart,
-      ...sessionPages(sessions),
-      ...revealPages(sessions),
-      ...trackerListPages,
-      ...trackerPages,
-      ...keyPages(
-        dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
-      ),
-      ...webhookListPages,
-      ...webhookPages,
-      ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
-      ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
-      ...billingPages({ ...audits, months }),
-    ],
+    pages,
   });
-  return { routes, close: audits.close };
+  return { routes, pages, close: audits.close };
 }
 
 /** More than a person needs; it limits scripts that use a person's cookie. */
