@@ -23,8 +23,8 @@ import {
 } from '../queries/partners/partners.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
 import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
-import { listCompanies } from '../read-api/reveals/companies.ts';
-import { recentSessions } from '../read-api/sessions/sessions.ts';
+import { listCompanies, listCompanyVisits } from '../read-api/reveals/companies.ts';
+import { searchSessions } from '../read-api/sessions/sessions.ts';
 import {
   type Range,
   readAllowance,
@@ -34,14 +34,16 @@ import {
 } from '../read-api/usage/partner-usage.ts';
 import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
 import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
-import type { ApiDeps, Visit } from '../web/dashboard/api.ts';
+import { type ApiDeps, createApi, type Visit } from '../web/dashboard/api.ts';
 import { type AccountDeps, accountPages } from '../web/dashboard/pages/account.ts';
 import { billingPages } from '../web/dashboard/pages/billing.ts';
+import { companyPages, MAX_VISITS } from '../web/dashboard/pages/companies.ts';
 import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../web/dashboard/pages/deliveries.ts';
 import { domainPages } from '../web/dashboard/pages/domains.ts';
 import { invitationPages } from '../web/dashboard/pages/invitation.ts';
 import { type DashboardKey, type KeyDeps, keyPages } from '../web/dashboard/pages/keys.ts';
 import { type LoginDeps, loginPages, logoutAction } from '../web/dashboard/pages/login.ts';
+import { type LookupDeps, lookupPages } from '../web/dashboard/pages/lookup.ts';
 import { type Attention, type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
 import { revealPages } from '../web/dashboard/pages/reveals.ts';
 import { secondFactorPages } from '../web/dashboard/pages/second-factor.ts';
@@ -49,8 +51,9 @@ import { type SessionDeps, sessionPages } from '../web/dashboard/pages/sessions.
 import { hideStart } from '../web/dashboard/pages/start.ts';
 import { teamPages } from '../web/dashboard/pages/team.ts';
 import { trackerListPages, trackerPages } from '../web/dashboard/pages/trackers.ts';
+import { usagePages } from '../web/dashboard/pages/usage.ts';
 import { webhookListPages, webhookPages } from '../web/dashboard/pages/webhooks.ts';
-import { dashboardRoutes, type PageRoute } from '../web/dashboard/routes.ts';
+import { dashboardRoutes } from '../web/dashboard/routes.ts';
 import { createKeyChanges } from '../write-api/partners/keys.ts';
 import type { ApiContext } from './api-context.ts';
 import { retryDeps } from './modules/webhooks.ts';
@@ -138,7 +141,7 @@ const KEY_EXPIRES_SOON_MS = 14 * DAY;
 async function readAttention(db: Runtime['db'], partnerId: string, now: number): Promise<Attention[]> {
   const [keys, allowance, domains] = await Promise.all([
     listLatestKeys(db, partnerId, isoTime(now), 0),
-    readAllowance(db, partnerId, `${utcDay(now)}T00:00:00.000Z`),
+    readAllowance(db, partnerId, startOfToday(now)),
     listDomainsOfPartner(db, partnerId),
   ]);
   const expiring = keys.filter(
@@ -183,22 +186,34 @@ async function readAttention(db: Runtime['db'], partnerId: string, now: number):
   ];
 }
 
+const startOfToday = (now: number): string => `${utcDay(now)}T00:00:00.000Z`;
+
 /** The share of a limit from which on it is warned of. */
 const NEARLY = 0.8;
 
 const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionDeps => ({
-  recent: upToDate(waitForHead, ({ user, request }: Visit, trackerId, before) =>
-    recentSessions(runtime, {
-      partnerId: user.partner_id,
-      trackerId,
-      before,
-      now: request.receivedAt,
-    }),
+  search: upToDate(waitForHead, ({ user, request }: Visit, search) =>
+    searchSessions(runtime, user.partner_id, search, request.receivedAt),
   ),
   revealsOf: upToDate(waitForHead, (partnerId: string, sessionIds: readonly string[]) =>
     listRevealsOf(runtime.db, partnerId, sessionIds),
   ),
 });
+
+/** Lookups from a page, made by a key of the partner's that can be used. */
+function dashboardLookups(
+  { db, clock }: Runtime,
+  callAs: ReturnType<typeof createApi>['callAs'],
+): LookupDeps {
+  const usableKeys = (partnerId: string) => listLatestKeys(db, partnerId, isoTime(clock.now()), 0);
+  return {
+    usableKeys,
+    asKey: async ({ user, request }, keyId) => {
+      const key = (await usableKeys(user.partner_id)).find(({ key_id }) => key_id === keyId);
+      return key === undefined ? null : callAs(request, { kind: 'key', ...key });
+    },
+  };
+}
 
 /** Retries all failed deliveries as the API's retry does one. */
 function dashboardRetries(runtime: Runtime, waitForHead: WaitForHead): DeliveryDeps {
@@ -233,15 +248,13 @@ function errorIn({ status, body }: ReturnType<typeof refusal>) {
 
 export interface Dashboard {
   readonly routes: readonly Route[];
-  /** Behind the routes: what each needs. */
-  readonly pages: readonly PageRoute[];
   close(): Promise<void>;
 }
 
 /** Builds the dashboard: pages on the API's own routes, with separate logins. */
 export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
-  const { runtime, limiter, ownWrite, waitForHead } = context;
-  const { db, pool, config, digest } = runtime;
+  const { runtime, limiter, ownWrite, waitForHead, publicUrl } = context;
+  const { db, pool, config, digest, clock } = runtime;
   const logins = createLogins(runtime);
   const visitorAddress = createVisitorAddress(config.TRUSTED_PROXIES);
   const networkOfVisitor = (request: ApiRequest): string => digest(networkOf(visitorAddress(request)));
@@ -274,48 +287,68 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
     endLogins: logins.endAll,
     setTimeZone: (userId, timeZone) => setTimeZone(pool, userId, timeZone),
   };
+  const overview = dashboardOverview(
+    runtime,
+    waitForHead(['usage', 'tracker-usage', 'reveals', 'sessions', 'reveal-units']),
+  );
+  const keysOf = (partnerId: string) => listLatestKeys(db, partnerId, isoTime(clock.now()), ENDED_SHOWN);
   const sessions = dashboardSessions(runtime, waitForHead(['sessions', 'reveals']));
   const audits = createRequestedAudits(runtime);
   const months = upToDate(waitForHead(['reveal-units']), (partnerId: string) => listMonths(db, partnerId));
-  const pages: readonly PageRoute[] = [
-    logoutAction(login),
-    ...accountPages(account),
-    ...secondFactorPages(dashboardSecondFactors(context, factors, dashboardLogins, visitContext)),
-    ...teamPages(dashboardTeam(context, visitContext)),
-    overviewPage(
-      dashboardOverview(
-        runtime,
-        waitForHead(['usage', 'tracker-usage', 'reveals', 'sessions', 'reveal-units']),
-      ),
-    ),
-    hideStart,
-    ...sessionPages(sessions),
-    ...revealPages(sessions),
-    ...trackerListPages,
-    ...trackerPages,
-    ...keyPages(
-      dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
-    ),
-    ...webhookListPages,
-    ...webhookPages,
-    ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
-    ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
-    ...billingPages({ ...audits, months }),
-  ];
+  const { callAs } = createApi(api);
   const routes = dashboardRoutes({
     ...api,
+    publicUrl,
     findLogin: logins.find,
     listOwners: (partnerId) => ownerNames(db, partnerId),
     admitForm: async ({ user_id }) =>
       secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
     admitPage: async ({ user_id }) => secondsOf(await limiter.admit(`pages of ${user_id}`, PAGES_PER_SECOND)),
     open: [...loginPages(login), ...invitationPages(dashboardInvitations(context, logins))],
-    pages,
+    pages: [
+      logoutAction(login),
+      ...accountPages(account),
+      ...secondFactorPages(dashboardSecondFactors(context, factors, dashboardLogins, visitContext)),
+      ...teamPages(dashboardTeam(context, visitContext)),
+      overviewPage(overview),
+      ...companyPages({
+        ...overview,
+        companyVisits: ({ user, scope, request }, name) =>
+          listCompanyVisits(db, {
+            partnerId: user.partner_id,
+            trackerId: scope.trackerId,
+            from: isoTime(request.receivedAt - SESSIONS_KEPT_MS),
+            name,
+            limit: MAX_VISITS,
+          }),
+      }),
+      ...usagePages({
+        ...overview,
+        keys: keysOf,
+        allowance: (partnerId) => readAllowance(db, partnerId, startOfToday(clock.now())),
+      }),
+      ...lookupPages(dashboardLookups(runtime, callAs)),
+      hideStart,
+      ...sessionPages(sessions),
+      ...revealPages(sessions),
+      ...trackerListPages,
+      ...trackerPages,
+      ...keyPages(
+        dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
+      ),
+      ...webhookListPages,
+      ...webhookPages,
+      ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
+      ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
+      ...billingPages({ ...audits, months, trackerDays: overview.trackerDays }),
+    ],
   });
-  return { routes, pages, close: audits.close };
+  return { routes, close: audits.close };
 }
 
 /** More than a person needs; it limits scripts that use a person's cookie. */
+/** Sessions, with their reveals, live so long. */
+const SESSIONS_KEPT_MS = 30 * DAY;
 const FORMS_PER_MINUTE = 60;
 const PAGES_PER_SECOND = 30;
 

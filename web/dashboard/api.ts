@@ -6,7 +6,8 @@
 import type {
   ApiRequest,
   Caller,
-  DashboardUser,
+  KeyRequest,
+  KeyRoute,
   PartnerRequest,
   PartnerRoute,
   Reply,
@@ -76,26 +77,38 @@ export interface ApiDeps {
   readonly admit: (caller: Caller, route: Route) => Inadmissible | null | Promise<Inadmissible | null>;
 }
 
-/** The API for one request of a page. */
+/** The API for one request of a page: in the name of its user, or as one of the partner's keys would call it. */
 export function createApi({ routes, admit }: ApiDeps) {
-  const table = new Map<string, PartnerRoute>();
+  const table = new Map<string, PartnerRoute | KeyRoute>();
   for (const route of routes) {
-    if (route.access === 'partner') table.set(`${route.method} ${route.path}`, route);
+    if (route.access !== 'public') table.set(`${route.method} ${route.path}`, route);
   }
-  return (page: ApiRequest, user: LoggedInUser): Api => {
-    const { user_id, partner_id } = user;
-    const caller: DashboardUser = { kind: 'user', user_id, partner_id };
-    return async (method, path, options = {}) => {
+  const callAs =
+    (page: ApiRequest, caller: Caller): Api =>
+    async (method, path, options = {}) => {
       const route = table.get(`${method} ${path}`);
-      if (route === undefined) throw new TypeError(`the API has no ${method} ${path} for users`);
-      // A page's own need is checked before; this holds for a page that calls more than it says.
-      if (method !== 'GET' && !hasRole(user, 'member')) return READ_ONLY;
-      const refused = await admit(caller, route);
-      if (refused !== null) {
-        return toApiAnswer(refusal(page, refused.code, { retryAfter: refused.retryAfter }));
+      if (route === undefined || (route.access === 'key' && caller.kind !== 'key')) {
+        throw new TypeError(`the API has no ${method} ${path} for a ${caller.kind}`);
       }
-      return toApiAnswer(await route.handle(requestOf(page, caller, options)));
+      const request = requestOf(page, caller, options) as KeyRequest;
+      const refused = await admit(caller, route);
+      const answer =
+        refused === null
+          ? await route.handle(request)
+          : refusal(page, refused.code, { retryAfter: refused.retryAfter });
+      // What counts an answer to a key before it is sent counts it here too.
+      const counted = caller.kind === 'key' ? await route.beforeSend?.(request, answer) : undefined;
+      return toApiAnswer(counted ?? answer);
     };
+  return {
+    callAs,
+    callAsUser: (page: ApiRequest, user: LoggedInUser): Api => {
+      const { user_id, partner_id } = user;
+      const call = callAs(page, { kind: 'user', user_id, partner_id });
+      const mayCall = hasRole(user, 'member');
+      // A page's own need is checked before; this holds for a page that calls more than it says.
+      return async (method, ...rest) => (method === 'GET' || mayCall ? call(method, ...rest) : READ_ONLY);
+    },
   };
 }
 
@@ -108,7 +121,7 @@ const READ_ONLY: ErrorAnswer = {
 
 const requestOf = (
   { id, receivedAt, startedAt, peer }: ApiRequest,
-  caller: DashboardUser,
+  caller: Caller,
   { params = {}, query = {}, body, idempotencyKey }: CallOptions,
 ): PartnerRequest => ({
   id,
@@ -150,6 +163,8 @@ export interface Visit extends Times {
   /** Empty for a GET. */
   readonly form: URLSearchParams;
   readonly api: Api;
+  /** Of this service, as its callers see it. */
+  readonly publicUrl: string;
 }
 
 /** The trimmed text of a form's field; '' when it is missing. */

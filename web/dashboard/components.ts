@@ -31,15 +31,26 @@ interface FieldOptions {
   readonly autocomplete?: string;
   readonly min?: number;
   readonly maxlength?: number;
+  readonly placeholder?: string;
 }
 
 /** A labelled input with its hint. */
 export function field(label: string, name: string, options: FieldOptions = {}): Html {
-  const { type = 'text', value = '', hint, required = false, autocomplete = 'off', min, maxlength } = options;
+  const {
+    type = 'text',
+    value = '',
+    hint,
+    required = false,
+    autocomplete = 'off',
+    min,
+    maxlength,
+    placeholder,
+  } = options;
   return html`<div class="field"><label for="${name}">${label}</label>
     <input id="${name}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
       ${required && html`required`} ${min !== undefined && html`min="${min}"`}
       ${maxlength !== undefined && html`maxlength="${maxlength}"`}
+      ${placeholder !== undefined && html`placeholder="${placeholder}"`}
       ${hint !== undefined && html`aria-describedby="${name}-hint"`}>
     ${hint !== undefined && html`<small id="${name}-hint">${hint}</small>`}</div>`;
 }
@@ -99,6 +110,27 @@ export function filterForm({ scope }: Pick<Visit, 'scope'>, trackers: Trackers, 
     ${more}
     <button class="quiet">Apply</button></form>`;
 }
+
+/** A search by name in a short list that is there as a whole. `q` in the address. */
+export const searchForm = ({ query }: Pick<Visit, 'query'>): Html =>
+  html`<form class="filter" method="get">${field('Search', 'q', { value: wantedName(query), maxlength: 200 })}
+    <button class="quiet">Search</button></form>`;
+
+const wantedName = (query: URLSearchParams): string => (query.get('q') ?? '').trim();
+
+/** The rows of a short list whose text has what is searched for. */
+export function searched<Row>(
+  { query }: Pick<Visit, 'query'>,
+  rows: readonly Row[],
+  textOf: (row: Row) => string,
+): readonly Row[] {
+  const text = wantedName(query).toLowerCase();
+  return text === '' ? rows : rows.filter((row) => textOf(row).toLowerCase().includes(text));
+}
+
+/** What a search that finds nothing shows. */
+export const noMatch = (path: string): Html =>
+  nothingYet('Nothing matches', html`<a href="${path}">Show all</a>`);
 
 /** How many rows a list shows, and the link to those after them. `next`: the parameters of the next page; null: there is none. */
 export function pager(
@@ -199,15 +231,20 @@ export interface Question {
   readonly button: string;
   readonly back: string;
   readonly fields?: Readonly<Record<string, string>>;
+  /** Whether it cannot be undone: the button is red then. */
+  readonly isFinal?: boolean;
 }
 
-export const confirmation = (visit: Visit, { text, action, button, back, fields = {} }: Question): Html =>
-  html`<section class="confirm"><div>${text}</div>${form(
+export const confirmation = (
+  visit: Visit,
+  { text, action, button, back, fields = {}, isFinal = true }: Question,
+): Html =>
+  html`<section class="confirm${isFinal && ' final'}"><div>${text}</div>${form(
     visit,
     action,
     html`${Object.entries(fields).map(
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-    )}<button class="danger">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
+    )}<button class="${isFinal && 'danger'}">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
   )}</section>`;
 
 export type Trackers = readonly { readonly id: string; readonly name: string }[];

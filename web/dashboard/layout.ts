@@ -30,6 +30,7 @@ const DONE: Readonly<Record<string, string>> = {
   'webhook-enabled': 'The endpoint is enabled.',
   'webhook-tested': 'A test is queued. It stands here as soon as it is under way.',
   'webhook-deleted': 'The endpoint is deleted. Its history stays for 90 days.',
+  'sessions-revealed': 'The sessions are revealed. What is still being looked up shows as pending.',
   'delivery-retried': 'The delivery is being attempted anew.',
   'domain-added': 'The domain is added. It becomes active once its DNS points here.',
   'domain-given-up': 'The domain is given up.',
@@ -123,10 +124,9 @@ export function show(visit: Visit, page: Page): Reply {
       html`<header class="top"><a class="brand" href="/dashboard">Doorplate</a>
         <button class="quiet menu" popovertarget="menu">Menu</button></header>
       <div class="side" id="menu" popover>
-        <a class="brand" href="/dashboard">Doorplate</a>
-        <nav class="places" aria-label="Sections">${NAVIGATION.map(
+        <nav class="places" aria-label="Sections"><p><a class="brand" href="/dashboard">Doorplate</a></p>${NAVIGATION.map(
           (group) =>
-            html`<ul>${group.map(({ path, name }) => link(visit, path, name, name === section))}</ul>`,
+            html`<ul class="group">${group.map(({ path, name }) => link(visit, path, name, name === section))}</ul>`,
         )}</nav>
         ${form(
           visit,

@@ -2,6 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
 import { type ApiDeps, createApi, hasRole, type LoggedInUser, type Role, type Visit } from './api.ts';
 import { html } from './components.ts';
@@ -33,6 +34,9 @@ export type PageRoute = (ShownRoute | ActionRoute) & {
   handle(visit: Visit): Reply | Promise<Reply>;
 };
 
+/** A route behind a login, with the role that it needs. */
+export type GuardedRoute = PublicRoute & { readonly needs: Role };
+
 /** A page or action without a login. */
 export interface OpenRoute {
   readonly method: 'GET' | 'POST';
@@ -41,6 +45,7 @@ export interface OpenRoute {
 }
 
 export interface DashboardDeps extends ApiDeps {
+  readonly publicUrl: string;
   /** The user of the login with this token; null when the login has ended. */
   readonly findLogin: (token: string) => Promise<LoggedInUser | null>;
   /** The names of a partner's owners. */
@@ -60,7 +65,7 @@ export const SECOND_FACTOR_PATH = '/dashboard/account/second-factor';
 
 /** The dashboard's routes: its pages, its actions and its static files. */
 export function dashboardRoutes(deps: DashboardDeps): Route[] {
-  const apiOf = createApi(deps);
+  const { callAsUser } = createApi(deps);
   const visitOf = async (request: ApiRequest): Promise<Visit | null> => {
     const token = tokenIn(request.header('cookie'));
     const user = token === null ? null : await deps.findLogin(token);
@@ -75,7 +80,8 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
       scope: scopeIn(query, request.receivedAt),
       ...timesIn(user.time_zone, request.receivedAt),
       form: formOf(request),
-      api: apiOf(request, user),
+      api: callAsUser(request, user),
+      publicUrl: deps.publicUrl,
     };
   };
 
@@ -86,9 +92,9 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
     return user.needs_second_factor && !beforeSecondFactor ? SECOND_FACTOR_PATH : null;
   }
 
-  const guarded = (page: PageRoute) => {
+  const guarded = (page: PageRoute): GuardedRoute => {
     const { method, path, needs = 'read-only', endsLogins = false, handle } = page;
-    return toRoute(method, path, async (request) => {
+    const route = toRoute(method, path, async (request) => {
       const visit = await visitOf(request);
       if (visit === null)
         return redirectAfterPost(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
@@ -102,6 +108,7 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
         return refuseRole(visit.user, needs, await deps.listOwners(visit.user.partner_id));
       return handle(visit);
     });
+    return { ...route, needs };
   };
 
   const open = ({ method, path, handle }: OpenRoute) =>
@@ -133,8 +140,22 @@ const toParent = (path: string): PublicRoute =>
 const filled = (path: string, params: ApiRequest['params']): string =>
   path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
 
+/** A browser at the service's address is led to the dashboard; for a program it is an unknown path as before. */
+const root: PublicRoute = {
+  method: 'GET',
+  path: '/',
+  access: 'public',
+  body: 'none',
+  bodyLimit: 0,
+  handle: (request) =>
+    request.header('accept')?.includes('text/html')
+      ? redirectAfterPost('/dashboard')
+      : refusal(request, 'not_found'),
+};
+
 /** The path without its slash, and any other path below. */
 const redirects: readonly Route[] = [
+  root,
   toRoute('GET', '/dashboard/', () => redirectAfterPost('/dashboard')),
   toRoute('GET', '/dashboard/*', () =>
     showBare('No such page', html`<p><a href="/dashboard">To the overview</a></p>`, 404),

@@ -1,16 +1,18 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { DomainBody } from '../../../read-api/domains/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { listTrackers, type Refused, textOf, type Visit } from '../api.ts';
+import { listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
 import {
   badge,
   copyable,
+  counted,
   facts,
   field,
   form,
   html,
   namesOfTrackers,
   nothingYet,
+  notice,
   tableOr,
   trackerSelect,
 } from '../components.ts';
@@ -56,17 +58,21 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
   const chosen = textOf(visit, 'tracker_id') || (visit.query.get('tracker_id') ?? '');
   const shown = chosen === '' ? domains : domains.filter(({ tracker_id }) => tracker_id === chosen);
   return show(visit, {
-    title: 'Domains',
+    title: 'Custom domains',
     section: 'Websites',
     tab: PATH,
     refused: refused ?? failed,
-    content: html`${tableOr(
+    content: html`${
+      trackers.length > 1 &&
+      html`<form class="filter" method="get">${trackerSelect(trackers, chosen, 'All websites')}<button class="quiet">Apply</button></form>`
+    }
+    ${tableOr(
       nothingYet(
         'No domains yet',
         'A host name of your customer’s own, under which the pixel is a part of the website. Add the first one below.',
       ),
-      'Domains',
-      ['Host name', 'State', 'Tracker', 'What is wrong', 'Added'],
+      counted(shown.length, 'custom domain'),
+      ['Host name', 'State', 'Website', 'What is wrong', 'Added'],
       shown.map((domain) => [
         html`<a href="${PATH}/${domain.tracker_id}/${domain.domain_id}">${domain.hostname}</a>`,
         stateOf(domain),
@@ -76,15 +82,19 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
       ]),
     )}
     ${
-      trackers.length === 0
-        ? html`<p>A domain belongs to a tracker: <a href="/dashboard/trackers">create one first</a>.</p>`
-        : html`<section><h2>Add a domain</h2>${form(
-            visit,
-            PATH,
-            html`${trackerSelect(trackers, chosen)}
+      !mayChange(visit)
+        ? null
+        : !hasHostName(visit)
+          ? notice(html`<p>${NO_HOST_NAME}</p>`)
+          : trackers.length === 0
+            ? html`<p>A domain belongs to a website: <a href="/dashboard/trackers">add one first</a>.</p>`
+            : html`<section><h2>Add a domain</h2>${form(
+                visit,
+                PATH,
+                html`${trackerSelect(trackers, chosen)}
             ${field('Host name', 'hostname', { value: textOf(visit, 'hostname'), required: true, maxlength: 253, hint: html`<code>visits.example.com</code>, for example. The next page says where it must point.` })}
             <button>Add the domain</button>`,
-          )}</section>`
+              )}</section>`
     }`,
   });
 }
@@ -105,7 +115,19 @@ const TROUBLES: Readonly<Record<string, string>> = {
 };
 const trouble = (error: string | null): string => (error === null ? '–' : (TROUBLES[error] ?? error));
 
+const NO_HOST_NAME =
+  'Custom domains are CNAME records, which point at a host name. This service is reached by an address: whoever runs it has to set PUBLIC_URL to a host name first.';
+
+/** Whether the service has a name that a CNAME record can hold. */
+function hasHostName({ publicUrl }: Visit): boolean {
+  const { hostname } = new URL(publicUrl);
+  return /\.[a-z][a-z\d-]*$/i.test(hostname);
+}
+
 async function create(deps: DomainDeps, visit: Visit): Promise<Reply> {
+  if (!hasHostName(visit)) {
+    return list(deps, visit, { ok: false, status: 409, code: 'no_host_name', message: NO_HOST_NAME });
+  }
   const params = { tracker_id: textOf(visit, 'tracker_id') };
   const body = { hostname: textOf(visit, 'hostname') };
   const made = await visit.api<DomainBody>('POST', '/v1/trackers/:tracker_id/domains', { params, body });
@@ -148,6 +170,7 @@ async function one(deps: DomainDeps, visit: Visit): Promise<Reply> {
       }
       ${
         domain.status === 'failed' &&
+        mayChange(visit) &&
         form(
           visit,
           PATH,
@@ -156,7 +179,7 @@ async function one(deps: DomainDeps, visit: Visit): Promise<Reply> {
         )
       }</section>
     ${domain.snippet !== null && html`<section><h2>Install</h2>${copyable('Snippet', domain.snippet)}</section>`}
-    <p><a class="button danger" href="${pathOf(domain)}/delete">Give the domain up…</a></p>
+    ${mayChange(visit) && html`<p><a class="button danger" href="${pathOf(domain)}/delete">Give the domain up…</a></p>`}
     <p><a href="${PATH}">All domains</a></p>`,
   });
 }

@@ -1,7 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, listTrackers, type Refused, textOf, type Visit } from '../api.ts';
+import { type ErrorAnswer, listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
 import { barChart, dayLabel } from '../charts.ts';
 import {
   badge,
@@ -12,12 +12,16 @@ import {
   field,
   form,
   html,
+  noMatch,
   nothingYet,
+  searched,
+  searchForm,
   tableOr,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import { respelled } from '../origins.ts';
 import type { PageRoute } from '../routes.ts';
+import { linkTo } from '../scope.ts';
 
 const PATH = '/dashboard/trackers';
 
@@ -29,33 +33,50 @@ export const trackerListPages: readonly PageRoute[] = [
 
 async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
   const { trackers, failed } = await listTrackers(visit);
+  const shown = searched(visit, trackers, ({ name, origins, customer_reference }) =>
+    [name, ...origins, customer_reference ?? ''].join(' '),
+  );
   return show(visit, {
     title: 'Websites',
     section: 'Websites',
     refused: refused ?? failed,
-    content: html`${tableOr(
-      nothingYet(
-        'No trackers yet',
-        'A tracker is the pixel of one website. Create the first one below, then put its snippet on the pages.',
-      ),
-      'Trackers',
-      ['Name', 'State', 'Websites', 'Your reference', 'Created'],
-      trackers.map((tracker) => [
-        html`<a href="${PATH}/${tracker.id}">${tracker.name}</a>`,
-        stateOf(tracker),
-        tracker.origins.join(', '),
-        tracker.customer_reference,
-        visit.time(tracker.created_at),
-      ]),
-    )}
-    <section><h2>Create a tracker</h2>${form(
-      visit,
-      PATH,
-      html`${trackerFields(visit, { name: '', origins: [], customer_reference: null }, refused)}
+    content: html`${trackers.length > FEW && searchForm(visit)}
+    ${
+      trackers.length > 0 && shown.length === 0
+        ? noMatch(PATH)
+        : tableOr(
+            nothingYet(
+              'No websites yet',
+              'Add the first one below, then put its snippet on the pages. Doorplate calls the pixel of a website a tracker.',
+            ),
+            `${counted(shown.length, 'website')}, each with its tracker`,
+            ['Name', 'State', 'Origins', 'Your reference', 'Created'],
+            shown.map((tracker) => [
+              html`<a href="${linkTo(`${PATH}/${tracker.id}`, visit.scope.query)}">${tracker.name}</a>`,
+              stateOf(tracker),
+              fewOf(tracker.origins),
+              tracker.customer_reference ?? '–',
+              visit.time(tracker.created_at),
+            ]),
+          )
+    }
+    ${
+      mayChange(visit) &&
+      html`<section class="panel" id="create"><h2>Add a website</h2>${form(
+        visit,
+        PATH,
+        html`${trackerFields(visit, { name: '', origins: [], customer_reference: null }, refused)}
       <button>Create the tracker</button>`,
-    )}</section>`,
+      )}</section>`
+    }`,
   });
 }
+
+const FEW = 10;
+const ORIGINS_LISTED = 2;
+
+const fewOf = (origins: readonly string[]): string =>
+  `${origins.slice(0, ORIGINS_LISTED).join(', ')}${origins.length > ORIGINS_LISTED ? ` +${origins.length - ORIGINS_LISTED}` : ''}`;
 
 /** The fields of a form, as they were sent or else as they stand; of websites that were refused, the spelling that is meant. */
 function trackerFields(
@@ -179,13 +200,15 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
       ${copyable('Snippet', tracker.snippet)}
       ${usage.ok && installCheck(visit, tracker, usage.body)}</section>
     ${usage.ok && usageOf(usage.body, days)}
-    <section><h2>Change</h2>${form(
-      visit,
-      `${at}/change`,
-      html`${trackerFields(visit, tracker, refused)}
+    ${
+      mayChange(visit) &&
+      html`<section><h2>Change</h2>${form(
+        visit,
+        `${at}/change`,
+        html`${trackerFields(visit, tracker, refused)}
       <p>Visits are judged by the new websites within a second. The snippet stays.</p>
       <button>Save</button>`,
-    )}</section>
+      )}</section>
     <section><h2>${tracker.disabled_at === null ? 'Disable' : 'Enable or delete'}</h2>${
       tracker.disabled_at === null
         ? form(
@@ -196,7 +219,8 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
           )
         : html`${form(visit, `${at}/enable`, html`<button>Enable the tracker</button>`)}
           <p><a class="button danger" href="${at}/delete">Delete the tracker…</a></p>`
-    }</section>
+    }</section>`
+    }
     <p><a href="${PATH}">All trackers</a></p>`,
   });
 }
