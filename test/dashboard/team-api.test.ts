@@ -164,10 +164,10 @@ describe('the team', () => {
     const { body } = await browser.get('/team');
     for (const text of [owner.name, other.name, '2 users', 'now']) expect(body).toContain(text);
     expect(body).not.toContain(stranger.name);
-    const found = (await browser.get('/team?name=zoË')).body;
+    const found = (await browser.get('/team?q=zoË')).body;
     expect(found).toContain(`>${other.name}<`);
     expect(found).not.toContain(`>${owner.name}</a>`);
-    expect((await browser.get('/team?name=nobody')).body).toContain('Show the whole team');
+    expect((await browser.get('/team?q=nobody')).body).toContain('Nothing matches');
   });
 
   it('has a role changed, which holds from the next page on', async () => {

@@ -141,7 +141,7 @@ async function account(deps: AccountDeps, visit: Visit, refused: Refused = null)
       ),
     )}
     </div>
-    ${panel('Logins', loginList(visit, logins))}`,
+    ${loginList(visit, logins)}`,
   });
 }
 
@@ -155,7 +155,7 @@ function loginList(visit: Visit, logins: readonly Login[]): Content {
           html`<input type="hidden" name="login_id" value="${login_id}"><button class="quiet">End</button>`,
         );
   return html`${table(
-    'Your logins',
+    counted(logins.length, 'login'),
     ['Browser', 'Last used', 'Began', 'End'],
     logins.map((login) => [
       login.browser ?? 'Unknown browser',
@@ -164,7 +164,7 @@ function loginList(visit: Visit, logins: readonly Login[]): Content {
       endForm(login),
     ]),
   )}
-  <p class="pager">${counted(logins.length, 'login')}. A login ends after 12 hours without use, and after 7 days in any case.</p>
+  <p class="soft">A login ends after 12 hours without use, and after 7 days in any case.</p>
   <div class="actions">
   ${logins.length > 1 && form(visit, `${PATH}/end-other-logins`, html`<button class="quiet">End all other logins</button>`)}
   ${form(visit, '/dashboard/logout-everywhere', html`<button class="danger">Log out everywhere</button>`)}</div>`;

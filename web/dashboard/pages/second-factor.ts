@@ -86,8 +86,7 @@ function setUpPage(visit: Visit, { secret, uri, proposal }: ProposedSecret, refu
     refused,
     content: html`${visit.user.needs_second_factor && notice(html`<p>The owners of your team require a second factor. Set it up to go on.</p>`)}
     <ol class="steps">
-      <li><p>Open an authenticator app on your phone: the passwords of your system have one, and others are 1Password, Aegis and
-        Google Authenticator.</p></li>
+      <li><p>Open an authenticator app on your phone: Google Authenticator, Microsoft Authenticator or 1Password, for example.</p></li>
       <li><p>Scan this code with it, or type the secret in.</p>${qrCode(uri)}
         ${copyable('Secret', secret.replaceAll(/(.{4})(?=.)/g, '$1 '))}</li>
       <li><p>Enter the six digits that the app shows.</p>${form(

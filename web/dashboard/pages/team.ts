@@ -10,10 +10,10 @@ import {
   field,
   form,
   html,
-  nothingYet,
+  noMatch,
   notice,
-  pager,
   panel,
+  searchForm,
   secretOnce,
   select,
   table,
@@ -74,6 +74,8 @@ export interface TeamDeps {
 }
 
 const PATH = '/dashboard/team';
+/** From then on the page offers a search. */
+const FEW = 10;
 
 export const teamPages = (deps: TeamDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
@@ -131,7 +133,7 @@ const NO_ROLE: ErrorAnswer = {
 };
 
 async function list(deps: TeamDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const name = visit.query.get('name')?.trim().slice(0, 100) ?? '';
+  const name = (visit.query.get('q') ?? '').trim().slice(0, 100);
   const team = await deps.overview(visit, name);
   const mayManage = isOwner(visit);
   return show(visit, {
@@ -141,10 +143,10 @@ async function list(deps: TeamDeps, visit: Visit, refused: Refused = null): Prom
     refused,
     actions: mayManage && html`<a class="button" href="#invite">Invite a colleague</a>`,
     content: html`${!mayManage && notice(html`<p>Owners change the team: ${team.owners.join(', ')}.</p>`)}
-    <form class="filter" method="get">${field('Name', 'name', { value: name })}<button class="quiet">Search</button></form>
+    ${(team.members.length > FEW || name !== '') && searchForm(visit)}
     ${tableOr(
-      nothingYet('No user has such a name', html`<a href="${PATH}">Show the whole team</a>`),
-      'Users',
+      noMatch(PATH),
+      counted(team.members.length, 'user'),
       ['User', 'Role', 'Second factor', 'Last active', 'Last login'],
       team.members.map((member) => [
         mayManage ? html`<a href="${PATH}/${member.user_id}">${member.name}</a>` : member.name,
@@ -156,13 +158,8 @@ async function list(deps: TeamDeps, visit: Visit, refused: Refused = null): Prom
         visit.time(member.logged_in_at),
       ]),
     )}
-    ${pager(
-      team.more
-        ? `The first ${counted(team.members.length, 'user')}. There are more: search by name.`
-        : counted(team.members.length, 'user'),
-      null,
-    )}
-    ${panel('Open invitations', invitations(visit, team))}
+    ${team.more && html`<p>There are more users than these: search by name.</p>`}
+    ${team.invitations.length > 0 && invitations(visit, team)}
     ${
       mayManage &&
       html`<section class="panel" id="invite"><h2>Invite a colleague</h2>
@@ -180,15 +177,14 @@ async function list(deps: TeamDeps, visit: Visit, refused: Refused = null): Prom
 }
 
 function invitations(visit: Visit, { invitations }: TeamOverview): Content {
-  if (invitations.length === 0) return html`<p>There are none.</p>`;
-  return html`${table(
-    'Open invitations',
+  return table(
+    counted(invitations.length, 'open invitation'),
     ['For', 'Role', 'Made by', 'Expires', ...(isOwner(visit) ? ['Withdraw'] : [])],
     invitations.map(({ invitation_id, note, role, made_by, expires_at }) => [
       note === '' ? 'No note' : note,
       role,
       made_by ?? 'an operator',
-      visit.ago(expires_at),
+      visit.time(expires_at),
       ...(isOwner(visit)
         ? [
             form(
@@ -200,7 +196,7 @@ function invitations(visit: Visit, { invitations }: TeamOverview): Content {
           ]
         : []),
     ]),
-  )}${pager(counted(invitations.length, 'open invitation'), null)}`;
+  );
 }
 
 const requirement = (visit: Visit, { second_factor_required }: TeamOverview): Content =>
