@@ -23,7 +23,12 @@ import {
 } from '../queries/partners/partners.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
 import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
-import { listCompanies, listCompanyVisits } from '../read-api/reveals/companies.ts';
+import {
+  listCompanies,
+  listCompanyVisits,
+  REVEALS_IN_A_FILE,
+  REVEALS_ON_A_PAGE,
+} from '../read-api/reveals/companies.ts';
 import { searchSessions } from '../read-api/sessions/sessions.ts';
 import {
   type Range,
@@ -130,7 +135,8 @@ const upToDate =
 const dashboardOverview = ({ db, clock }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
   lookups: upToDate(waitForHead, (partnerId: string, range: Range) => readLookupDays(db, partnerId, range)),
   trackerDays: (partnerId, trackerId, range) => readTrackerDays(db, partnerId, trackerId, range),
-  companies: (partnerId, trackerId, range) => listCompanies(db, { partnerId, trackerId, ...range }),
+  companies: (partnerId: string, trackerId: string | null, { from, to }: Range, asFile = false) =>
+    listCompanies(db, { partnerId, trackerId, from, to }, asFile ? REVEALS_IN_A_FILE : REVEALS_ON_A_PAGE),
   startState: (partnerId) => readStartState(db, partnerId),
   attention: ({ user }) => readAttention(db, user.partner_id, clock.now()),
 });
@@ -313,11 +319,10 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       overviewPage(overview),
       ...companyPages({
         ...overview,
-        companyVisits: ({ user, scope, request }, name) =>
+        companyVisits: ({ user, scope }, name) =>
           listCompanyVisits(db, {
             partnerId: user.partner_id,
             trackerId: scope.trackerId,
-            from: isoTime(request.receivedAt - SESSIONS_KEPT_MS),
             name,
             limit: MAX_VISITS,
           }),
@@ -347,8 +352,6 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
 }
 
 /** More than a person needs; it limits scripts that use a person's cookie. */
-/** Sessions, with their reveals, live so long. */
-const SESSIONS_KEPT_MS = 30 * DAY;
 const FORMS_PER_MINUTE = 60;
 const PAGES_PER_SECOND = 30;
 
