@@ -1,5 +1,5 @@
 import type { CommandContext } from '../commands/handle.ts';
-import { invitationDigest, recordSecondFactor } from '../commands/partners/manage-team.ts';
+import { invitationDigest, type MemberOfTeam, recordSecondFactor } from '../commands/partners/manage-team.ts';
 import { isoTime, MINUTE } from '../domain/kernel/time.ts';
 import { asUuid } from '../http/contract/parameters.ts';
 import type { ApiRequest } from '../http/contract/route.ts';
@@ -12,6 +12,7 @@ import { type SecondFactors, turnOffSecondFactor } from '../processors/partners/
 import {
   findInvitation,
   findMember,
+  findPresentOrFormerMember,
   type InvitationLink,
   isSecondFactorRequired,
   listInvitations,
@@ -49,13 +50,15 @@ export function dashboardTeam(
 
   /** Changes a user of the visitor's own team. */
   async function withMember<T>(
-    visit: Visit,
+    { user }: Visit,
     userId: string,
-    change: (member: Parameters<typeof changes.remove>[0]) => Promise<T>,
+    change: (member: MemberOfTeam) => Promise<T>,
+    findIt: typeof findPresentOrFormerMember = findMember,
   ) {
-    const member = await find(visit, userId);
+    const id = asUuid(userId);
+    const member = id === null ? null : await findIt(db, user.partner_id, id);
     if (member === null) return teamRefusal('user_not_found');
-    const owners = await listOwners(db, visit.user.partner_id);
+    const owners = await listOwners(db, user.partner_id);
     const { user_id, partner_id, role } = member;
     return change({ user_id, partner_id, role, owners: owners.map((owner) => owner.user_id) });
   }
@@ -87,7 +90,12 @@ export function dashboardTeam(
     changeRole: (visit, userId, role) =>
       withMember(visit, userId, (member) => changes.changeRole(member, role, contextOf(visit))),
     remove: (visit, userId) =>
-      withMember(visit, userId, (member) => changes.remove(member, contextOf(visit))),
+      withMember(
+        visit,
+        userId,
+        (member) => changes.remove(member, contextOf(visit)),
+        findPresentOrFormerMember,
+      ),
     resetPassword: (visit, userId, secondFactor) =>
       withMember(visit, userId, (member) => changes.resetPassword(member, secondFactor, contextOf(visit))),
     requireSecondFactor: (visit, required) =>

@@ -40,6 +40,17 @@ export const findMember = (db: DatabasePool, partnerId: string, userId: string):
     select ${MEMBER}
     where m.partner_id = ${partnerId} and m.user_id = ${userId} and m.removed_at is null`);
 
+const formerRow = z.object({ user_id: z.string(), partner_id: z.string(), role: roleSchema });
+
+/** As `findMember`, removed ones too, so that a removal that was cut short can be repeated. */
+export const findPresentOrFormerMember = (
+  db: DatabasePool,
+  partnerId: string,
+  userId: string,
+): Promise<z.output<typeof formerRow> | null> =>
+  db.maybeOne(sql.type(formerRow)`
+    select user_id, partner_id, role from read.team_member where partner_id = ${partnerId} and user_id = ${userId}`);
+
 const ownerRow = z.object({ user_id: z.string(), name: z.string() });
 
 /** The owners of a partner, in the order of their creation: at most a hundred. */

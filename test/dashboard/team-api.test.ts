@@ -221,6 +221,25 @@ describe('the team', () => {
     expect(rows).toEqual([]);
   });
 
+  it('has a removal completed by a repeat where a crash ended it', async () => {
+    const other = await makeUser(api, key.partner_id, { role: 'member' });
+    const { user_id, partner_id } = other;
+    const removed = { user_id, partner_id, role: 'member', removed_at: new Date(clock.now()).toISOString() };
+    const metadata = { $correlationId: 'a test', $causationId: 'a test', at: removed.removed_at };
+    await api.runtime.store.append(`team-${partner_id}`, 'no_stream', [
+      { id: randomUUID(), type: 'partners.MemberRemoved.v1', data: removed, metadata },
+    ]);
+    await api.caughtUp();
+    expect((await logIn(api, other.name)).statusCode).toBe(401);
+    expect((await browser.send(`/team/${user_id}/remove`)).statusCode).toBe(303);
+    const { rows } = await api.sql.query(
+      `select (select count(*)::int from work.user_password where user_id = $1) as passwords,
+              (select removed_at is not null from read.user_account where user_id = $1) as removed`,
+      [user_id],
+    );
+    expect(rows).toEqual([{ passwords: 0, removed: true }]);
+  });
+
   it('has a password reset, which is shown once and changed with the first login', async () => {
     const other = await makeUser(api, key.partner_id, { role: 'member' });
     const theirs = await loggedIn(api, other);

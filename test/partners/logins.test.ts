@@ -94,3 +94,21 @@ it.each([
     expect(await logins.find(token)).toBeNull();
   },
 );
+
+it('of a user whose role the read model does not have yet is read-only, in UTC', async () => {
+  const userId = await aUser();
+  await pool.query(`insert into read.partner (partner_id, name, created_at) values ($1, 'Bert', now())`, [
+    userId,
+  ]);
+  await pool.query(
+    `insert into read.user_account (user_id, partner_id, name, created_at) values ($1, $1, 'bert', now())`,
+    [userId],
+  );
+  const logins = createLogins({ pool, clock });
+  const token = (await logins.begin(userId, 'old')) ?? '';
+  expect(await logins.find(token)).toMatchObject({
+    role: 'read-only',
+    time_zone: 'UTC',
+    needs_second_factor: false,
+  });
+});

@@ -118,8 +118,6 @@ function qrCode(text: string): Html {
 
 async function enable(deps: SecondFactorDeps, visit: Visit): Promise<Reply> {
   const proposal = textOf(visit, 'proposal');
-  const wait = await deps.tooMany(visit);
-  if (wait !== null) return page(deps, visit, tooMany(wait));
   const outcome = await deps.enable(visit, proposal, textOf(visit, 'code'));
   switch (outcome) {
     case 'wrong': {
