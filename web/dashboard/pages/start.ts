@@ -1,5 +1,5 @@
 import { redirectAfterPost } from '../answers.ts';
-import { listTrackers, type Visit } from '../api.ts';
+import { listTrackers, mayChange, type Visit } from '../api.ts';
 import { type Content, copyable, form, html } from '../components.ts';
 import type { PageRoute } from '../routes.ts';
 
@@ -32,7 +32,7 @@ export const hideStart: PageRoute = {
 
 /** The first steps of an account; null when all are done or hidden. */
 export async function startPanel({ startState }: StartDeps, visit: Visit): Promise<Content> {
-  if (visit.request.header('cookie')?.includes(`${COOKIE}=hidden`)) return null;
+  if (!mayChange(visit) || visit.request.header('cookie')?.includes(`${COOKIE}=hidden`)) return null;
   const [state, { trackers }] = await Promise.all([startState(visit.user.partner_id), listTrackers(visit)]);
   const { hasLookedUp, hasVisit, hasDelivery, webhookId } = state;
   if (hasLookedUp && hasVisit && hasDelivery) return null;
