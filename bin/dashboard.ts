@@ -13,6 +13,7 @@ import { retrySeconds, type Verdict } from '../platform/limits/rate-limit.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
 import { createDashboardLogins, createLogins, setTimeZone } from '../processors/partners/logins.ts';
 import { createSecondFactors } from '../processors/partners/second-factor.ts';
+import { listActivity } from '../queries/activity/activity.ts';
 import { listMonths } from '../queries/billing/reveal-units.ts';
 import {
   findKey,
@@ -20,8 +21,10 @@ import {
   type KeyRow,
   listKeyUses,
   listLatestKeys,
+  listUsers,
 } from '../queries/partners/partners.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
+import { hasHadVisit, readInstallEvidence } from '../queries/trackers/install-evidence.ts';
 import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
 import {
   listCompanies,
@@ -40,7 +43,9 @@ import {
 import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
 import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
 import { type ApiDeps, createApi, type Visit } from '../web/dashboard/api.ts';
+import type { InstallEvidence } from '../web/dashboard/install-findings.ts';
 import { type AccountDeps, accountPages } from '../web/dashboard/pages/account.ts';
+import { type ActivityDeps, type ActivityFilter, activityPages } from '../web/dashboard/pages/activity.ts';
 import { billingPages } from '../web/dashboard/pages/billing.ts';
 import { companyPages, MAX_VISITS } from '../web/dashboard/pages/companies.ts';
 import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../web/dashboard/pages/deliveries.ts';
@@ -221,6 +226,39 @@ function dashboardLookups(
   };
 }
 
+const dashboardActivity = (
+  { db, clock }: Runtime,
+  waitForHead: WaitForHead,
+  keysOf: (partnerId: string) => Promise<readonly KeyRow[]>,
+): ActivityDeps => ({
+  list: upToDate(waitForHead, (partnerId: string, { from, to, ...filter }: ActivityFilter, before, limit) =>
+    listActivity(db, {
+      partnerId,
+      ...filter,
+      since: Date.parse(from),
+      until: Date.parse(to),
+      before,
+      limit,
+      now: clock.now(),
+    }),
+  ),
+  actors: async (partnerId) => {
+    const [users, keys] = await Promise.all([listUsers(db, partnerId), keysOf(partnerId)]);
+    return [
+      ...users.map(({ user_id, name }) => ({ kind: 'user', id: user_id, name })),
+      ...keys.map(({ key_id, name }) => ({ kind: 'key', id: key_id, name })),
+    ];
+  },
+});
+
+async function readEvidence({ pool, clock }: Runtime, trackerId: string): Promise<InstallEvidence> {
+  const [seen, had] = await Promise.all([
+    readInstallEvidence(pool, trackerId, clock.now()),
+    hasHadVisit(pool, trackerId),
+  ]);
+  return { ...seen, hasHadVisit: had };
+}
+
 /** Retries all failed deliveries as the API's retry does one. */
 function dashboardRetries(runtime: Runtime, waitForHead: WaitForHead): DeliveryDeps {
   const { db } = runtime;
@@ -337,15 +375,21 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       ...sessionPages(sessions),
       ...revealPages(sessions),
       ...trackerListPages,
-      ...trackerPages,
+      ...trackerPages({ evidence: (trackerId) => readEvidence(runtime, trackerId) }),
       ...keyPages(
         dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
       ),
       ...webhookListPages,
       ...webhookPages,
       ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
+      ...activityPages(dashboardActivity(runtime, waitForHead(['activity', 'partners']), keysOf)),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
-      ...billingPages({ ...audits, months, trackerDays: overview.trackerDays }),
+      ...billingPages({
+        ...audits,
+        audit: (visit) => audits.audit(visit.user.partner_id, visitContext(visit)),
+        months,
+        trackerDays: overview.trackerDays,
+      }),
     ],
   });
   return { routes, close: audits.close };

