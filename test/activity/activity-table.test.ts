@@ -165,6 +165,57 @@ const cases = (): (readonly [
       'member',
     ],
     [
+      event(
+        'partners.InvitationMade.v1',
+        {
+          partner_id,
+          invitation_id: webhook_id,
+          role: 'member',
+          note: 'Ben',
+          digest: 'ab'.repeat(32),
+          made_at: at,
+          expires_at: at,
+        },
+        byUser,
+      ),
+      `user ${user_id}`,
+      'invitation.made',
+      `partner ${partner_id}`,
+      'member',
+    ],
+    [
+      event(
+        'partners.InvitationWithdrawn.v1',
+        { partner_id, invitation_id: webhook_id, role: 'member', withdrawn_at: at },
+        byUser,
+      ),
+      `user ${user_id}`,
+      'invitation.withdrawn',
+      `partner ${partner_id}`,
+      'member',
+    ],
+    [
+      event('partners.SecondFactorEnabled.v1', { user_id, partner_id, enabled_at: at }, byUser),
+      `user ${user_id}`,
+      'user.second_factor_on',
+      `user ${user_id}`,
+      '',
+    ],
+    [
+      event('partners.SecondFactorDisabled.v1', { user_id, partner_id, disabled_at: at }, byUser),
+      `user ${user_id}`,
+      'user.second_factor_off',
+      `user ${user_id}`,
+      '',
+    ],
+    [
+      event('partners.RecoveryCodesRenewed.v1', { user_id, partner_id, renewed_at: at }, byUser),
+      `user ${user_id}`,
+      'user.recovery_codes',
+      `user ${user_id}`,
+      '',
+    ],
+    [
       event('partners.SecondFactorRequired.v1', { partner_id, required: true, changed_at: at }, byUser),
       `user ${user_id}`,
       'team.second_factor',
@@ -405,6 +456,7 @@ describe('activity', () => {
       .filter((type) => contexts.test(type) && !told.has(type));
     expect(others).toEqual([
       'partners.PartnerSnapshotted.v1',
+      'partners.MemberRemoved.v1',
       'trackers.TrackersSnapshotted.v1',
       'trackers.TrackersSnapshotPart.v1',
       'webhooks.PayloadsExpired.v1',
