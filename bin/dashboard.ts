@@ -11,7 +11,8 @@ import { createVisitorAddress, networkOf } from '../http/server/visitor.ts';
 import { weaknessOf } from '../platform/crypto/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/limits/rate-limit.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
-import { createDashboardLogins, createLogins } from '../processors/partners/logins.ts';
+import { createDashboardLogins, createLogins, setTimeZone } from '../processors/partners/logins.ts';
+import { createSecondFactors } from '../processors/partners/second-factor.ts';
 import { listActivity } from '../queries/activity/activity.ts';
 import { listMonths } from '../queries/billing/reveal-units.ts';
 import {
@@ -49,13 +50,16 @@ import { billingPages } from '../web/dashboard/pages/billing.ts';
 import { companyPages, MAX_VISITS } from '../web/dashboard/pages/companies.ts';
 import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../web/dashboard/pages/deliveries.ts';
 import { domainPages } from '../web/dashboard/pages/domains.ts';
+import { invitationPages } from '../web/dashboard/pages/invitation.ts';
 import { type DashboardKey, type KeyDeps, keyPages } from '../web/dashboard/pages/keys.ts';
 import { type LoginDeps, loginPages, logoutAction } from '../web/dashboard/pages/login.ts';
 import { type LookupDeps, lookupPages } from '../web/dashboard/pages/lookup.ts';
 import { type Attention, type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
 import { revealPages } from '../web/dashboard/pages/reveals.ts';
+import { secondFactorPages } from '../web/dashboard/pages/second-factor.ts';
 import { type SessionDeps, sessionPages } from '../web/dashboard/pages/sessions.ts';
 import { hideStart } from '../web/dashboard/pages/start.ts';
+import { teamPages } from '../web/dashboard/pages/team.ts';
 import { trackerListPages, trackerPages } from '../web/dashboard/pages/trackers.ts';
 import { usagePages } from '../web/dashboard/pages/usage.ts';
 import { webhookListPages, webhookPages } from '../web/dashboard/pages/webhooks.ts';
@@ -64,6 +68,13 @@ import { createKeyChanges } from '../write-api/partners/keys.ts';
 import type { ApiContext } from './api-context.ts';
 import { retryDeps } from './modules/webhooks.ts';
 import type { Runtime } from './runtime.ts';
+import {
+  browserIn,
+  dashboardInvitations,
+  dashboardSecondFactors,
+  dashboardTeam,
+  ownerNames,
+} from './team.ts';
 
 /** What the dashboard's pages read and change, beside the API's routes. */
 
@@ -293,21 +304,21 @@ export interface Dashboard {
 }
 
 /** Builds the dashboard: pages on the API's own routes, with separate logins. */
-export function buildDashboard(
-  { runtime, limiter, ownWrite, waitForHead, publicUrl }: ApiContext,
-  api: ApiDeps,
-): Dashboard {
-  const { db, config, digest, clock } = runtime;
+export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
+  const { runtime, limiter, ownWrite, waitForHead, publicUrl } = context;
+  const { db, pool, config, digest, clock } = runtime;
   const logins = createLogins(runtime);
   const visitorAddress = createVisitorAddress(config.TRUSTED_PROXIES);
   const networkOfVisitor = (request: ApiRequest): string => digest(networkOf(visitorAddress(request)));
-  const { logIn, admitPasswordChange, changePassword } = createDashboardLogins({
-    ...runtime,
-    limiter,
-    logins,
+  const factors = createSecondFactors(runtime);
+  const dashboardLogins = createDashboardLogins({ ...runtime, limiter, logins, factors });
+  const originOf = (request: ApiRequest) => ({
+    network: networkOfVisitor(request),
+    browser: browserIn(request),
   });
   const login: LoginDeps = {
-    logIn: (attempt, request) => logIn({ ...attempt, network: networkOfVisitor(request) }),
+    logIn: (attempt, request) => dashboardLogins.logIn({ ...attempt, ...originOf(request) }),
+    enterCode: (attempt, request) => dashboardLogins.enterCode({ ...attempt, ...originOf(request) }),
     logOut: logins.end,
   };
   const account: AccountDeps = {
@@ -315,12 +326,18 @@ export function buildDashboard(
       const name = `password forms of ${user.user_id} ${networkOfVisitor(request)}`;
       return secondsOf(await limiter.admit(name, FORMS_PER_MINUTE, MINUTE));
     },
-    tooMany: ({ user }) => admitPasswordChange(user.user_id),
-    changePassword: (visit, current, password) =>
-      changePassword(visit.user.user_id, current, password, visitContext(visit)),
+    tooMany: ({ user }) => dashboardLogins.admitPasswordChange(user.user_id),
+    changePassword: (visit, current, password) => {
+      const given = { current, password, browser: browserIn(visit.request) };
+      return dashboardLogins.changePassword(visit.user.user_id, given, visitContext(visit));
+    },
     weakness: weaknessOf,
-    countLogins: logins.count,
+    hasSecondFactor: factors.isSetUp,
+    listLogins: ({ user, token }) => logins.list(user.user_id, token),
+    endLogin: ({ user }, loginId) => logins.endOne(user.user_id, loginId),
+    endOtherLogins: ({ user, token }) => logins.endOthers(user.user_id, token),
     endLogins: logins.endAll,
+    setTimeZone: (userId, timeZone) => setTimeZone(pool, userId, timeZone),
   };
   const overview = dashboardOverview(
     runtime,
@@ -335,13 +352,16 @@ export function buildDashboard(
     ...api,
     publicUrl,
     findLogin: logins.find,
+    listOwners: (partnerId) => ownerNames(db, partnerId),
     admitForm: async ({ user_id }) =>
       secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
     admitPage: async ({ user_id }) => secondsOf(await limiter.admit(`pages of ${user_id}`, PAGES_PER_SECOND)),
-    open: loginPages(login),
+    open: [...loginPages(login), ...invitationPages(dashboardInvitations(context, logins))],
     pages: [
       logoutAction(login),
       ...accountPages(account),
+      ...secondFactorPages(dashboardSecondFactors(context, factors, dashboardLogins, visitContext)),
+      ...teamPages(dashboardTeam(context, visitContext)),
       overviewPage(overview),
       ...companyPages({
         ...overview,

@@ -69,7 +69,7 @@ async function inSession<T>(
     ...runtime,
     context: commandContext(clock),
     shown: async (position) => {
-      if (await progress.reached(['partners'], position, SHOWN_MS)) return;
+      if (await progress.reached(['partners', 'team'], position, SHOWN_MS)) return;
       process.stderr.write('doorplate: accepted; the read models are late and will show it soon\n');
     },
     projected: async (position, name = 'partners') => {

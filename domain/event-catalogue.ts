@@ -3,7 +3,7 @@ import { epochEvents } from './epochs/epochs.ts';
 import { domainEvents, domainSlotEvents } from './hostnames/events.ts';
 import type { EventSchemas } from './kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from './lookup/events.ts';
-import { partnerEvents, userEvents } from './partners/events.ts';
+import { partnerEvents, teamEvents, userEvents } from './partners/events.ts';
 import { revealEvents, revealExpiryEvents } from './reveals/events.ts';
 import { sessionEvents, sessionExpiryEvents } from './sessions/events.ts';
 import { signalEvents } from './signals/events.ts';
@@ -31,6 +31,13 @@ export const eventCatalogue: readonly CataloguedStream[] = [
     about: 'A dashboard user; makes its name unique. No event contains a password.',
     lives: 'for ever',
     events: userEvents,
+  },
+  {
+    stream: 'team-<partner id>',
+    about:
+      "The roles, invitations and second factors of a partner's users; keeps an owner in every team. No event contains a link, a secret or a code.",
+    lives: 'for ever',
+    events: teamEvents,
   },
   {
     stream: 'intake-<partner id>',

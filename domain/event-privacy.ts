@@ -26,6 +26,7 @@ const DELIVERY = 'delivery_id webhook_id partner_id';
 const SEALED_SECRET = 'master_key_id sealed';
 const DOMAIN = 'domain_id hostname';
 const USER = 'user_id partner_id';
+const INVITATION = 'partner_id invitation_id';
 
 /** Visibility of the metadata of every event. */
 export const metadataPrivacy: Fields = {
@@ -43,10 +44,24 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     shown: `name ${within('ceilings', CEILINGS)} ${within('keys', `${LIMITS} key_id name`)} revoked`,
   },
 
-  'partners.UserCreated.v1': { shown: `${USER} created_at`, personal: 'name' },
+  'partners.UserCreated.v1': { shown: `${USER} role created_at`, personal: 'name' },
   'partners.UserPasswordReset.v1': { shown: `${USER} reset_at` },
   'partners.UserPasswordChanged.v1': { shown: `${USER} changed_at` },
   'partners.UserRemoved.v1': { shown: `${USER} removed_at` },
+
+  'partners.RoleChanged.v1': { shown: `${USER} before role changed_at` },
+  'partners.MemberRemoved.v1': { shown: `${USER} role removed_at` },
+  'partners.InvitationMade.v1': {
+    shown: `${INVITATION} role made_at expires_at`,
+    personal: 'note',
+    secret: 'digest',
+  },
+  'partners.InvitationWithdrawn.v1': { shown: `${INVITATION} role withdrawn_at` },
+  'partners.InvitationAccepted.v1': { shown: `${INVITATION} user_id role accepted_at` },
+  'partners.SecondFactorRequired.v1': { shown: 'partner_id required changed_at' },
+  'partners.SecondFactorEnabled.v1': { shown: `${USER} enabled_at` },
+  'partners.SecondFactorDisabled.v1': { shown: `${USER} disabled_at` },
+  'partners.RecoveryCodesRenewed.v1': { shown: `${USER} renewed_at` },
 
   'lookup.ReservationMade.v1': { shown: 'reservation_id partner_id key_id kind made_at', personal: 'ip' },
   'lookup.ReservationSettled.v1': { shown: 'reservation_id partner_id settled_at' },

@@ -11,6 +11,7 @@ import {
 import { AnotherRuns, exclusiveJob } from '../platform/postgres/transactions.ts';
 import { endpointsSealedOtherwise } from '../queries/webhooks/webhooks.ts';
 import type { ProcessorDeps } from './deps.ts';
+import { resealSecondFactors } from './partners/second-factor.ts';
 import type { Reached } from './retire-streams.ts';
 
 export interface RotationDeps extends ProcessorDeps {
@@ -28,6 +29,7 @@ export interface RotationDeps extends ProcessorDeps {
 export interface Rotated {
   readonly keys: number;
   readonly endpoints: number;
+  readonly second_factors: number;
 }
 
 export class RotationImpossible extends Error {}
@@ -50,21 +52,27 @@ export const rotateMaster = (deps: RotationDeps, context: CommandContext): Promi
     await new Promise((resolve) => setTimeout(resolve, settleMs));
     const late = await resealAll(deps, context);
     endKeyChange(keyFile);
-    return { keys: first.keys + late.keys, endpoints: first.endpoints + late.endpoints };
+    return sumOf(first, late);
   });
 
 async function resealAll(deps: RotationDeps, context: CommandContext): Promise<Rotated> {
-  let [keys, endpoints] = [0, 0];
+  let all: Rotated = { keys: 0, endpoints: 0, second_factors: 0 };
   for (;;) {
     const pass = {
       keys: await resealKeys(deps.pool, deps.master),
       endpoints: await resealEndpoints(deps, context),
+      second_factors: await resealSecondFactors(deps.pool, deps.master),
     };
-    if (pass.keys === 0 && pass.endpoints === 0) return { keys, endpoints };
-    keys += pass.keys;
-    endpoints += pass.endpoints;
+    if (Object.values(pass).every((resealed) => resealed === 0)) return all;
+    all = sumOf(all, pass);
   }
 }
+
+const sumOf = (one: Rotated, other: Rotated): Rotated => ({
+  keys: one.keys + other.keys,
+  endpoints: one.endpoints + other.endpoints,
+  second_factors: one.second_factors + other.second_factors,
+});
 
 /** @returns the number found, even if another process has resealed some meanwhile */
 async function resealEndpoints(

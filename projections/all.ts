@@ -3,6 +3,7 @@ import { revealUnits } from './billing/reveal-units.ts';
 import { domains } from './domains/domains.ts';
 import { lookups } from './lookup/lookups.ts';
 import { partners } from './partners/keys.ts';
+import { team } from './partners/team.ts';
 import type { Projection } from './projection.ts';
 import { reveals } from './reveals/reveals.ts';
 import { sessions } from './sessions/sessions.ts';
@@ -24,7 +25,7 @@ export interface ProjectionGroup {
 
 /** Events that often arrive together share a group, for example the count of a capture and its session. */
 export const projectionGroups = {
-  lookups: { name: 'lookups', projections: [partners, lookups] },
+  lookups: { name: 'lookups', projections: [partners, team, lookups] },
   visits: {
     name: 'visits',
     projections: [usage, trackerUsage, trackers, sessions, reveals, revealUnits, domains, activity],

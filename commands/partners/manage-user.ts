@@ -1,7 +1,7 @@
 import { v5 as uuidOf } from 'uuid';
 import type { Result } from '../../domain/kernel/decider.ts';
 import { composed } from '../../domain/kernel/text.ts';
-import { type UserEvent, userEvents } from '../../domain/partners/events.ts';
+import { type Role, type UserEvent, userEvents } from '../../domain/partners/events.ts';
 import {
   type User,
   type UserCommand,
@@ -42,13 +42,27 @@ async function run(store: EventStore, command: UserCommand, context: CommandCont
   return handled.ok ? { ok: true, value: { user_id, position: handled.value.position } } : handled;
 }
 
-/** Creates a dashboard user; refused if the name is or was taken. */
+/** Reads what is known of the user with this id. */
+export const readUser = async (store: EventStore, userId: string): Promise<User> =>
+  (await loadUser(store, userStream(userId))).state;
+
+interface NewUser {
+  readonly partner_id: string;
+  readonly name: string;
+  readonly role?: Role;
+}
+
+/** Creates a dashboard user, an owner unless another role is given; refused if the name is or was taken. */
 export const createUser = (
   store: EventStore,
-  { partner_id, name }: { readonly partner_id: string; readonly name: string },
+  { partner_id, name, role = 'owner' }: NewUser,
   context: CommandContext,
 ): Outcome =>
-  run(store, { type: 'CreateUser', user_id: userIdOf(name), partner_id, name, at: context.at }, context);
+  run(
+    store,
+    { type: 'CreateUser', user_id: userIdOf(name), partner_id, name, role, at: context.at },
+    context,
+  );
 
 /** Records a change of a user. Passwords are stored elsewhere, never in events. */
 export const changeUser = (

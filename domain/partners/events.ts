@@ -74,17 +74,74 @@ export const partnerEvents = {
 } as const;
 export type PartnerEvent = EventOf<typeof partnerEvents>;
 
+/** What a user may do: an owner everything; a member all but team and keys; read-only changes and reveals nothing. */
+export const roleSchema = z.enum(['owner', 'member', 'read-only']);
+export type Role = z.output<typeof roleSchema>;
+export const ROLES = roleSchema.options;
+
 const ofUser = { user_id: z.uuid(), partner_id: z.uuid() } as const;
 
 /** Stream `user-<uuidv5 of the name>`, whose UUID is the user's id: a dashboard user. */
 export const userEvents = {
-  'partners.UserCreated.v1': z.object({ ...ofUser, name: z.string(), created_at: z.iso.datetime() }),
-  /** An operator gave the user a new first password. No event contains a password or its hash. */
+  'partners.UserCreated.v1': z.object({
+    ...ofUser,
+    name: z.string(),
+    created_at: z.iso.datetime(),
+    /** Before 0.3.0 every user was an owner. */
+    role: roleSchema.default('owner'),
+  }),
+  /** An operator or an owner gave the user a new first password. No event contains a password or its hash. */
   'partners.UserPasswordReset.v1': z.object({ ...ofUser, reset_at: z.iso.datetime() }),
   'partners.UserPasswordChanged.v1': z.object({ ...ofUser, changed_at: z.iso.datetime() }),
   'partners.UserRemoved.v1': z.object({ ...ofUser, removed_at: z.iso.datetime() }),
 } as const;
 export type UserEvent = EventOf<typeof userEvents>;
 
+/** Stream `team-<partner id>`: roles, invitations and second factors of a partner's users. */
+export const teamEvents = {
+  'partners.RoleChanged.v1': z.object({
+    ...ofUser,
+    before: roleSchema,
+    role: roleSchema,
+    changed_at: z.iso.datetime(),
+  }),
+  'partners.MemberRemoved.v1': z.object({ ...ofUser, role: roleSchema, removed_at: z.iso.datetime() }),
+  'partners.InvitationMade.v1': z.object({
+    partner_id: z.uuid(),
+    invitation_id: z.uuid(),
+    role: roleSchema,
+    /** Whom it is for, in the owner's words. */
+    note: z.string(),
+    /** SHA-256 of the link's token, hex. */
+    digest: z.string().regex(/^[0-9a-f]{64}$/),
+    made_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
+  }),
+  'partners.InvitationWithdrawn.v1': z.object({
+    partner_id: z.uuid(),
+    invitation_id: z.uuid(),
+    role: roleSchema,
+    withdrawn_at: z.iso.datetime(),
+  }),
+  /** The user's own stream begins after it. */
+  'partners.InvitationAccepted.v1': z.object({
+    ...ofUser,
+    invitation_id: z.uuid(),
+    role: roleSchema,
+    accepted_at: z.iso.datetime(),
+  }),
+  'partners.SecondFactorRequired.v1': z.object({
+    partner_id: z.uuid(),
+    required: z.boolean(),
+    changed_at: z.iso.datetime(),
+  }),
+  /** No event contains a secret or a recovery code. */
+  'partners.SecondFactorEnabled.v1': z.object({ ...ofUser, enabled_at: z.iso.datetime() }),
+  'partners.SecondFactorDisabled.v1': z.object({ ...ofUser, disabled_at: z.iso.datetime() }),
+  'partners.RecoveryCodesRenewed.v1': z.object({ ...ofUser, renewed_at: z.iso.datetime() }),
+} as const;
+export type TeamEvent = EventOf<typeof teamEvents>;
+
 export const PARTNER_PREFIX = 'partner-';
 export const USER_PREFIX = 'user-';
+export const TEAM_PREFIX = 'team-';

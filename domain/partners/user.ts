@@ -1,6 +1,6 @@
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
-import { USER_PREFIX, type UserEvent } from './events.ts';
+import { type Role, USER_PREFIX, type UserEvent } from './events.ts';
 import { nameIsValid } from './partner.ts';
 
 export interface User {
@@ -15,7 +15,12 @@ interface OfUser {
 }
 
 export type UserCommand =
-  | (OfUser & { readonly type: 'CreateUser'; readonly partner_id: string; readonly name: string })
+  | (OfUser & {
+      readonly type: 'CreateUser';
+      readonly partner_id: string;
+      readonly name: string;
+      readonly role: Role;
+    })
   | (OfUser & { readonly type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser' });
 
 export type UserRefusal = 'invalid_name' | 'user_exists' | 'user_not_found';
@@ -29,8 +34,8 @@ export const userDecider: Decider<User, UserCommand, UserEvent, UserRefusal> = {
     if (type === 'CreateUser') {
       if (!nameIsValid(command.name)) return refuse('invalid_name');
       if (partner_id !== null) return refuse('user_exists');
-      const { name } = command;
-      const data = { user_id, partner_id: command.partner_id, name, created_at: isoTime(at) };
+      const { name, role } = command;
+      const data = { user_id, partner_id: command.partner_id, name, created_at: isoTime(at), role };
       return accept([{ type: 'partners.UserCreated.v1', data }]);
     }
     if (partner_id === null) return refuse('user_not_found');

@@ -3,12 +3,14 @@ import type pg from 'pg';
 import type { CommandContext } from '../../commands/handle.ts';
 import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
 import { aheadAfter, DAY, HOUR, isAhead, MINUTE } from '../../domain/kernel/time.ts';
+import type { Role } from '../../domain/partners/events.ts';
 import { reportFutureTime } from '../../platform/clock/clock.ts';
-import { hashPassword, isPassword } from '../../platform/crypto/passwords.ts';
+import { hashPassword, isPassword, newPassword } from '../../platform/crypto/passwords.ts';
 import { rowLoader } from '../../platform/limits/loaders.ts';
 import { type RateLimiter, retrySeconds } from '../../platform/limits/rate-limit.ts';
 import { queryWithSynchronousCommit, withSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import type { ProcessorDeps } from '../deps.ts';
+import type { SecondFactors } from './second-factor.ts';
 
 /** The user of a dashboard session. */
 interface LoggedIn {
@@ -16,9 +18,31 @@ interface LoggedIn {
   readonly partner_id: string;
   readonly name: string;
   readonly partner_name: string;
-  /** Whether an operator set the password, so that it must be changed first. */
+  /** Whether an operator or an owner set the password, so that it must be changed first. */
   readonly is_first: boolean;
+  /** Until the read model knows a new user's: read-only. */
+  readonly role: Role;
+  /** Name of an IANA time zone. */
   readonly time_zone: string;
+  /** Whether the team requires a second factor, and the user has none. */
+  readonly needs_second_factor: boolean;
+}
+
+interface LoginDetails {
+  /** In words; null: not known. */
+  readonly browser: string | null;
+  /** Whether a code was given. */
+  readonly withSecondFactor: boolean;
+}
+
+/** A login as its user sees it. */
+interface ListedLogin {
+  /** Begins the digest of its token: enough to name it among the user's logins. */
+  readonly login_id: string;
+  readonly began_at: string;
+  readonly used_at: string;
+  readonly browser: string | null;
+  readonly is_this: boolean;
 }
 
 export interface Logins {
@@ -26,11 +50,16 @@ export interface Logins {
    * Begins a login of a user who has proven the password of this hash.
    * @returns the token for the browser; null if the password has changed meanwhile
    */
-  begin(userId: string, hash: string): Promise<string | null>;
+  begin(userId: string, hash: string, details?: LoginDetails): Promise<string | null>;
   find(token: string): Promise<LoggedIn | null>;
   end(token: string): Promise<void>;
   endAll(userId: string): Promise<void>;
-  count(userId: string): Promise<number>;
+  /** The logins of a user that have not ended, the last used first. `token`: of this one. */
+  list(userId: string, token: string): Promise<readonly ListedLogin[]>;
+  /** Ends one login of the user. */
+  endOne(userId: string, loginId: string): Promise<void>;
+  /** Ends every login of the user but the one with this token. */
+  endOthers(userId: string, token: string): Promise<void>;
 }
 
 /** Limits of a login: time without use, and total time. */
@@ -38,6 +67,8 @@ const IDLE = 12 * HOUR;
 const MAX_AGE = 7 * DAY;
 /** Ceiling of one user. */
 const MAX_LOGINS = 100;
+const LOGIN_ID_LENGTH = 16;
+const UNKNOWN: LoginDetails = { browser: null, withSecondFactor: false };
 
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
@@ -47,7 +78,7 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
   const { pool, clock } = deps;
   const findLogin = createLoginReader(deps);
   return {
-    begin: async (userId, hash) => {
+    begin: async (userId, hash, { browser, withSecondFactor } = UNKNOWN) => {
       const token = randomBytes(32).toString('base64url');
       const now = clock.now();
       await correctFastClocks(pool, now);
@@ -59,10 +90,17 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
             longest_unused as (
               delete from work.login where digest in (
                 select digest from work.login join known using (user_id) order by used_at desc offset ${MAX_LOGINS - 1}))
-       insert into work.login (digest, user_id, began_at, used_at) select $1, user_id, $3, $3 from known`,
-        [digestOf(token), userId, new Date(now), hash],
+       insert into work.login (digest, user_id, began_at, used_at, browser, with_second_factor)
+         select $1, user_id, $3, $3, $5, $6 from known`,
+        [digestOf(token), userId, new Date(now), hash, browser, withSecondFactor],
       );
-      return rowCount === 1 ? token : null;
+      if (rowCount !== 1) return null;
+      await pool.query(
+        `insert into work.user_profile (user_id, logged_in_at, used_at) values ($1, $2, $2)
+         on conflict (user_id) do update set logged_in_at = excluded.logged_in_at, used_at = excluded.used_at`,
+        [userId, new Date(now)],
+      );
+      return token;
     },
 
     find: async (token) => {
@@ -74,10 +112,12 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
       if ([used_at, began_at].some((time) => isAhead(time.getTime(), now)))
         await correctFastClocks(pool, now);
       else if (now - used_at.getTime() > MINUTE)
-        await pool.query('update work.login set used_at = $2 where digest = $1', [
-          digestOf(token),
-          new Date(now),
-        ]);
+        await pool.query(
+          `with used as (update work.login set used_at = $2 where digest = $1 returning user_id)
+           insert into work.user_profile (user_id, used_at) select user_id, $2 from used
+           on conflict (user_id) do update set used_at = excluded.used_at`,
+          [digestOf(token), new Date(now)],
+        );
       return user;
     },
 
@@ -89,14 +129,36 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
       await queryWithSynchronousCommit(pool, 'delete from work.login where user_id = $1', [userId]);
     },
 
-    count: async (userId) => {
+    list: async (userId, token) => {
       const now = clock.now();
-      const { rows } = await pool.query<{ logins: number }>(
-        `select count(*)::int as logins from work.login
-       where user_id = $1 and used_at >= $2 and began_at >= $3`,
-        [userId, new Date(now - IDLE), new Date(now - MAX_AGE)],
+      const { rows } = await pool.query<ListedLogin & { began_at: Date; used_at: Date }>(
+        `select left(encode(l.digest, 'hex'), ${LOGIN_ID_LENGTH}) as login_id, l.began_at, l.used_at, l.browser,
+                l.digest = $4 as is_this
+         from work.login l left join work.second_factor f using (user_id)
+         where l.user_id = $1 and l.used_at >= $2 and l.began_at >= $3 and (f.user_id is null or l.with_second_factor)
+         order by l.used_at desc`,
+        [userId, new Date(now - IDLE), new Date(now - MAX_AGE), digestOf(token)],
       );
-      return rows[0]?.logins ?? 0;
+      return rows.map(({ began_at, used_at, ...login }) => ({
+        ...login,
+        began_at: new Date(began_at).toISOString(),
+        used_at: new Date(used_at).toISOString(),
+      }));
+    },
+
+    endOne: async (userId, loginId) => {
+      await queryWithSynchronousCommit(
+        pool,
+        `delete from work.login where user_id = $1 and left(encode(digest, 'hex'), ${LOGIN_ID_LENGTH}) = $2`,
+        [userId, loginId],
+      );
+    },
+
+    endOthers: async (userId, token) => {
+      await queryWithSynchronousCommit(pool, 'delete from work.login where user_id = $1 and digest <> $2', [
+        userId,
+        digestOf(token),
+      ]);
     },
   };
 }
@@ -108,12 +170,18 @@ const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'
     const { rows } = await pool.query<LoggedIn & { digest: string; used_at: Date; began_at: Date }>({
       name: 'logins',
       text: `select encode(l.digest, 'hex') as digest, u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first,
-                    'UTC' as time_zone,                    l.used_at, l.began_at
+                    l.used_at, l.began_at, coalesce(m.role, 'read-only') as role, coalesce(o.time_zone, 'UTC') as time_zone,
+                    coalesce(t.second_factor_required, false) and f.user_id is null as needs_second_factor
              from work.login l
              join read.user_account u using (user_id)
              join read.partner p using (partner_id)
              join work.user_password w using (user_id)
-             where l.digest = any ($1::bytea[]) and l.used_at >= $2 and l.began_at >= $3 and u.removed_at is null`,
+             left join read.team_member m on m.user_id = u.user_id
+             left join read.team t on t.partner_id = u.partner_id
+             left join work.second_factor f on f.user_id = u.user_id
+             left join work.user_profile o on o.user_id = u.user_id
+             where l.digest = any ($1::bytea[]) and l.used_at >= $2 and l.began_at >= $3
+               and u.removed_at is null and m.removed_at is null and (f.user_id is null or l.with_second_factor)`,
       values: [digests.map((hex) => Buffer.from(hex, 'hex')), new Date(now - IDLE), new Date(now - MAX_AGE)],
     });
     return new Map(rows.map(({ digest, ...login }) => [digest, login]));
@@ -133,7 +201,8 @@ async function correctFastClocks(pool: pg.Pool, now: number): Promise<void> {
 export async function passwordOf(pool: pg.Pool, userId: string): Promise<string | null> {
   const { rows } = await pool.query<{ hash: string }>(
     `select w.hash from work.user_password w join read.user_account u using (user_id)
-     where w.user_id = $1 and u.removed_at is null`,
+     left join read.team_member m on m.user_id = u.user_id
+     where w.user_id = $1 and u.removed_at is null and m.removed_at is null`,
     [userId],
   );
   return rows[0]?.hash ?? null;
@@ -174,11 +243,49 @@ export const setPassword = (
     return true;
   });
 
-/** Deletes a user's password and ends all logins. */
-export const forgetPassword = (pool: pg.Pool, userId: string): Promise<void> =>
+/**
+ * Sets the password of a user who has none yet.
+ * @returns whether it was set
+ */
+export const setInitialPassword = (
+  pool: pg.Pool,
+  { userId, hash, at }: Omit<NewPassword, 'isFirst'>,
+): Promise<boolean> =>
+  withSynchronousCommit(pool, async (client) => {
+    const { rowCount } = await client.query(
+      `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, false, $3) on conflict do nothing`,
+      [userId, hash, new Date(at)],
+    );
+    return rowCount === 1;
+  });
+
+/** Sets the time zone in which a user sees times. */
+export async function setTimeZone(pool: pg.Pool, userId: string, timeZone: string): Promise<void> {
+  await pool.query(
+    `insert into work.user_profile (user_id, time_zone) values ($1, $2)
+     on conflict (user_id) do update set time_zone = excluded.time_zone`,
+    [userId, timeZone],
+  );
+}
+
+/** Generates a password that the user must change first, and sets it. */
+export async function giveFirstPassword(
+  { pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>,
+  userId: string,
+): Promise<string> {
+  const password = newPassword();
+  const hash = await hashPassword(password);
+  await setPassword(pool, { userId, hash, isFirst: true, at: clock.now() });
+  return password;
+}
+
+/** Deletes what is kept of a user outside of events, and ends all logins. */
+export const forgetUser = (pool: pg.Pool, userId: string): Promise<void> =>
   withSynchronousCommit(pool, async (client) => {
     await client.query('delete from work.user_password where user_id = $1', [userId]);
     await endLogins(client, userId);
+    for (const table of ['second_factor', 'recovery_code', 'user_profile'])
+      await client.query(`delete from work.${table} where user_id = $1`, [userId]);
   });
 
 /** A separate statement after the password's: its snapshot includes logins that waited for the password's row. */
@@ -186,8 +293,9 @@ const endLogins = (client: pg.ClientBase, userId: string) =>
   client.query('delete from work.login where user_id = $1', [userId]);
 
 /**
- * Logs users into the dashboard by name and password, and limits the wrong passwords. A successful login gives the browser a signed
- * device cookie. An attempt that shows the cookie of its user spends a rate of its own, so that nobody else can lock that device out.
+ * Logs users into the dashboard by name and password, then by a code where the user has a second factor, and limits what is wrong.
+ * A successful login gives the browser a signed device cookie. An attempt that shows the cookie of its user spends a rate of its own,
+ * so that nobody else can lock that device out.
  */
 
 /** Wrong passwords per window. */
@@ -196,18 +304,35 @@ const WRONG_PER_NETWORK = 100;
 const WRONG_PER_USER_AND_NETWORK = 10;
 const WRONG_PER_USER = 1_000;
 const WRONG_PER_DEVICE = 10;
+/** Wrong codes: who guesses them knows the password already, and three of a million are right at any time. */
+const WRONG_CODES_PER_USER = 30;
+/** Time for the code after the password. */
+const SECOND_STEP_MS = 10 * MINUTE;
 
-interface LoginAttempt {
-  readonly name: string;
-  readonly password: string;
+/** Where an attempt comes from. */
+interface Origin {
   /** Keyed digest of the visitor's network, because rate names are stored. */
   readonly network: string;
   /** The device cookie; null: none was sent. */
   readonly device: string | null;
+  /** In words; null: not known. */
+  readonly browser: string | null;
+}
+
+interface LoginAttempt extends Origin {
+  readonly name: string;
+  readonly password: string;
+}
+
+interface CodeAttempt extends Origin {
+  readonly secondStep: string;
+  readonly code: string;
 }
 
 type LoginOutcome =
   | { readonly token: string; readonly device: string }
+  /** The password is right, and a code is asked for; signed for the form that sends it. */
+  | { readonly secondStep: string }
   /** Too many wrong passwords: seconds until the next attempt is allowed. */
   | { readonly retryAfter: number }
   | 'wrong';
@@ -215,20 +340,24 @@ type LoginOutcome =
 export interface DashboardLogins {
   /** Begins a login. @throws WorkRefused while too many passwords are checked */
   logIn(attempt: LoginAttempt): Promise<LoginOutcome>;
+  /** Ends a login's second step. `expired`: the password must be given again. */
+  enterCode(attempt: CodeAttempt): Promise<Exclude<LoginOutcome, { secondStep: string }> | 'expired'>;
+  /** Checks the password or a code of a user who is logged in, whose tries `admitPasswordChange` counts. */
+  isProven(userId: string, passwordOrCode: string): Promise<boolean>;
   /** Counts a try of the current password by a user who is logged in. @returns seconds to wait; null: this one is allowed */
   admitPasswordChange(userId: string): Promise<number | null>;
   /** Ends every login of the user and begins one. @returns its token; null if `current` is not the password */
   changePassword(
     userId: string,
-    current: string,
-    password: string,
+    given: { readonly current: string; readonly password: string; readonly browser: string | null },
     context: CommandContext,
   ): Promise<string | null>;
 }
 
 interface DashboardLoginDeps extends ProcessorDeps {
   readonly limiter: Pick<RateLimiter, 'admit' | 'giveBack'>;
-  readonly logins: Logins;
+  readonly logins: Pick<Logins, 'begin'>;
+  readonly factors: Pick<SecondFactors, 'isSetUp' | 'take'>;
   /** Returns a keyed digest. */
   readonly digest: (text: string) => string;
 }
@@ -238,7 +367,7 @@ type Rate = readonly [name: string, ceiling: number, windowMs: number];
 const rate = (name: string, ceiling: number): Rate => [`login ${name}`, ceiling, WINDOW_MS];
 
 export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins {
-  const { pool, store, clock, limiter, logins } = deps;
+  const { pool, store, clock, limiter, logins, factors } = deps;
 
   /** Takes one of each rate, or of none. @returns seconds to wait; null: taken */
   async function take(rates: readonly Rate[]): Promise<number | null> {
@@ -262,9 +391,20 @@ export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins
   /** Returns the id in a device cookie of this user; null: it is not one. */
   function deviceId(userId: string, cookie: string | null): string | null {
     const [id = ''] = (cookie ?? '').split('.', 1);
-    const given = Buffer.from(cookie ?? '');
-    const expected = Buffer.from(deviceOf(userId, id));
-    return given.length === expected.length && timingSafeEqual(given, expected) ? id : null;
+    return isSame(cookie ?? '', deviceOf(userId, id)) ? id : null;
+  }
+
+  /** Signed for one user and password, which a change in between ends. */
+  const secondStepOf = (userId: string, at: string, hash: string): string =>
+    `${userId}.${at}.${deps.digest(`second step of ${userId} at ${at} with ${hash}`)}`;
+
+  /** Returns the user who has given the password, with its hash; null: too long ago, or made up. */
+  async function findSecondStep(secondStep: string) {
+    const [userId = '', at = ''] = secondStep.split('.');
+    const age = clock.now() - Number(at);
+    if (!UUID.test(userId) || !(age > -MINUTE && age < SECOND_STEP_MS)) return null;
+    const hash = await passwordOf(pool, userId);
+    return hash !== null && isSame(secondStep, secondStepOf(userId, at, hash)) ? { userId, hash } : null;
   }
 
   function ratesOf(userId: string, network: string, device: string | null): Rate[] {
@@ -275,6 +415,14 @@ export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins
       rate(userId, WRONG_PER_USER),
     ];
   }
+
+  const codeRatesOf = (userId: string, network: string, device: string | null): Rate[] =>
+    device === null
+      ? [
+          rate(`code ${userId} ${network}`, WRONG_PER_USER_AND_NETWORK),
+          rate(`code ${userId}`, WRONG_CODES_PER_USER),
+        ]
+      : [rate(`code device ${device}`, WRONG_PER_DEVICE)];
 
   const changesOf = (userId: string): Rate => rate(`change of ${userId}`, WRONG_PER_DEVICE);
 
@@ -289,8 +437,13 @@ export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins
     }
   }
 
+  async function begin(userId: string, hash: string, device: string | null, details: LoginDetails) {
+    const token = await logins.begin(userId, hash, details);
+    return token === null ? 'wrong' : { token, device: deviceOf(userId, device ?? randomUUID()) };
+  }
+
   return {
-    logIn: async ({ name, password, network, device }) => {
+    logIn: async ({ name, password, network, device, browser }) => {
       const userId = userIdOf(name);
       const knownDevice = deviceId(userId, device);
       const rates = ratesOf(userId, network, knownDevice);
@@ -298,13 +451,35 @@ export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins
       if (retryAfter !== null) return { retryAfter };
       const hash = await passwordOf(pool, userId);
       const isRight = await checked(rates, () => isPassword(password, hash));
-      const token = isRight && hash !== null ? await logins.begin(userId, hash) : null;
-      return token === null ? 'wrong' : { token, device: deviceOf(userId, knownDevice ?? randomUUID()) };
+      if (!isRight || hash === null) return 'wrong';
+      if (await factors.isSetUp(userId))
+        return { secondStep: secondStepOf(userId, String(clock.now()), hash) };
+      return begin(userId, hash, knownDevice, { browser, withSecondFactor: false });
     },
+
+    enterCode: async ({ secondStep, code, network, device, browser }) => {
+      const proven = await findSecondStep(secondStep);
+      if (proven === null) return 'expired';
+      const { userId, hash } = proven;
+      const knownDevice = deviceId(userId, device);
+      const rates = codeRatesOf(userId, network, knownDevice);
+      const retryAfter = await take(rates);
+      if (retryAfter !== null) return { retryAfter };
+      if (!(await checked(rates, () => factors.take(userId, code)))) return 'wrong';
+      return begin(userId, hash, knownDevice, { browser, withSecondFactor: true });
+    },
+
+    isProven: (userId, passwordOrCode) =>
+      checked(
+        [changesOf(userId)],
+        async () =>
+          (await factors.take(userId, passwordOrCode)) ||
+          isPassword(passwordOrCode, await passwordOf(pool, userId)),
+      ),
 
     admitPasswordChange: (userId) => take([changesOf(userId)]),
 
-    changePassword: async (userId, current, password, context) => {
+    changePassword: async (userId, { current, password, browser }, context) => {
       const known = await passwordOf(pool, userId);
       const isRight = await checked([changesOf(userId)], () => isPassword(current, known));
       if (!isRight || known === null) return null;
@@ -313,7 +488,15 @@ export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins
       const next = { userId, hash, isFirst: false, at: clock.now() };
       if (!(await setPassword(pool, next, known))) return null;
       await changeUser(store, 'ChangePassword', userId, context);
-      return logins.begin(userId, hash);
+      // The login that asks has passed the second step, if there is one.
+      return logins.begin(userId, hash, { browser, withSecondFactor: await factors.isSetUp(userId) });
     },
   };
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+function isSame(given: string, expected: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(expected)];
+  return one.length === other.length && timingSafeEqual(one, other);
 }

@@ -18,6 +18,8 @@ import {
   type KeyLimits,
   type PartnerEvent,
   partnerEvents,
+  type TeamEvent,
+  teamEvents,
   type UserEvent,
   userEvents,
 } from '../../domain/partners/events.ts';
@@ -30,6 +32,7 @@ import { forgetBefore, toJson } from '../tables.ts';
 const schemas = {
   ...partnerEvents,
   ...userEvents,
+  ...teamEvents,
   ...trackerEvents,
   ...domainEvents,
   ...domainSlotEvents,
@@ -40,6 +43,7 @@ const schemas = {
 type Told =
   | PartnerEvent
   | UserEvent
+  | TeamEvent
   | TrackerEvent
   | DomainEvent
   | DomainSlotEvent
@@ -73,7 +77,7 @@ const TELLINGS: { readonly [Type in Told['type']]: Telling<Extract<Told, { type:
   'partners.KeyUpdated.v1': (data) => byOperator('key.updated', ['key', data.key_id], limitsOf(data)),
   'partners.KeyRevoked.v1': ({ key_id }) => byOperator('key.revoked', ['key', key_id]),
 
-  'partners.UserCreated.v1': ({ user_id }) => byOperator('user.created', ['user', user_id]),
+  'partners.UserCreated.v1': ({ user_id, role }) => byOperator('user.created', ['user', user_id], role),
   'partners.UserPasswordReset.v1': ({ user_id }) => byOperator('user.password_reset', ['user', user_id]),
   'partners.UserPasswordChanged.v1': ({ user_id }) => ({
     action: 'user.password_changed',
@@ -81,6 +85,23 @@ const TELLINGS: { readonly [Type in Told['type']]: Telling<Extract<Told, { type:
     otherwise: ['user', user_id],
   }),
   'partners.UserRemoved.v1': ({ user_id }) => byOperator('user.removed', ['user', user_id]),
+
+  'partners.RoleChanged.v1': ({ user_id, before, role }) =>
+    byOperator('user.role_changed', ['user', user_id], `${before} → ${role}`),
+  // The end of the user's own stream tells it.
+  'partners.MemberRemoved.v1': null,
+  'partners.InvitationMade.v1': ({ partner_id, role }) =>
+    byOperator('invitation.made', ['partner', partner_id], role),
+  'partners.InvitationWithdrawn.v1': ({ partner_id, role }) =>
+    byOperator('invitation.withdrawn', ['partner', partner_id], role),
+  'partners.InvitationAccepted.v1': ({ user_id, role }) =>
+    byOperator('invitation.accepted', ['user', user_id], role),
+  'partners.SecondFactorRequired.v1': ({ partner_id, required }) =>
+    byOperator('team.second_factor', ['partner', partner_id], required ? 'required' : 'not required'),
+  'partners.SecondFactorEnabled.v1': ({ user_id }) => byOperator('user.second_factor_on', ['user', user_id]),
+  'partners.SecondFactorDisabled.v1': ({ user_id }) =>
+    byOperator('user.second_factor_off', ['user', user_id]),
+  'partners.RecoveryCodesRenewed.v1': ({ user_id }) => byOperator('user.recovery_codes', ['user', user_id]),
 
   'trackers.TrackerCreated.v1': ({ tracker_id, origins }) =>
     byService('tracker.created', ['tracker', tracker_id], websites(origins)),

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
+import { roleSchema } from '../../domain/partners/events.ts';
 import type { ApiKey } from '../../http/contract/route.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
 import { rowLoader, shortCache } from '../../platform/limits/loaders.ts';
@@ -80,6 +81,8 @@ const userRow = z.object({
   user_id: z.string(),
   partner_id: z.string(),
   name: z.string(),
+  role: roleSchema,
+  second_factor: z.boolean(),
   created_at: z.string(),
   removed_at: z.string().nullable(),
 });
@@ -88,8 +91,10 @@ type UserRow = z.output<typeof userRow>;
 /** The users of the dashboard, of one partner or (null) of all. */
 export const listUsers = (db: DatabasePool, partnerId: string | null): Promise<readonly UserRow[]> =>
   db.any(sql.type(userRow)`
-    select ${columnsOf(userRow)} from read.user_account where ${partnerId}::uuid is null or partner_id = ${partnerId}::uuid
-    order by created_at, name`);
+    select m.user_id, m.partner_id, m.name, m.role, f.user_id is not null as second_factor, m.created_at, m.removed_at
+    from read.team_member m left join work.second_factor f using (user_id)
+    where ${partnerId}::uuid is null or m.partner_id = ${partnerId}::uuid
+    order by m.created_at, m.name`);
 
 const useRow = z.object({ key_id: z.string(), used_at: z.string() });
 

@@ -7,6 +7,7 @@ import { follows } from './suite/follows.ts';
 import { longStreams } from './suite/long-streams.ts';
 import { reads } from './suite/reads.ts';
 import { retention } from './suite/retention.ts';
+import { teams } from './suite/teams.ts';
 
 /**
  * The contract of every event store (`event-store/port.ts`). It tolerates a log with other writers, so every test
@@ -22,6 +23,7 @@ export const describeEventStore = (name: string, start: () => Promise<TestedServ
     retention(context);
     longStreams(context);
     contents(context);
+    teams(context);
     faults(context);
   });
 };

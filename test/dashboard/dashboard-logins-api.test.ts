@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { changeUser } from '../../commands/partners/manage-user.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
-import { forgetPassword } from '../../processors/partners/logins.ts';
+import { forgetUser } from '../../processors/partners/logins.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import {
   browse,
@@ -224,7 +224,7 @@ describe('a login', () => {
     await api.caughtUp();
     expect(await isLoggedIn(cookie)).toBe(false);
     expect((await logIn(api, gone.name)).statusCode).toBe(401);
-    await forgetPassword(api.runtime.pool, gone.user_id);
+    await forgetUser(api.runtime.pool, gone.user_id);
     expect((await logIn(api, gone.name)).statusCode).toBe(401);
   });
 });
@@ -254,7 +254,7 @@ describe('a first password', () => {
     expect(made.headers.location).toBe('/dashboard/password');
     const change = { current: PASSWORD, password: 'four words are better', again: 'four words are better' };
     const changed = await send('/password', change);
-    expect(changed.headers.location).toBe('/dashboard/account?said=password-changed');
+    expect(changed.headers.location).toBe('/dashboard?said=password-changed');
     const cookie = cookieOf(changed) ?? '';
     expect(await isLoggedIn(cookie)).toBe(true);
     expect((await logIn(api, fresh.name)).statusCode).toBe(401);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { TOTP } from 'otpauth';
 import type { Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeIn, type Engine, type Person, personAt, startEngine } from '../support/engines.ts';
@@ -176,6 +177,41 @@ describe.each(ENGINES)('in %s, with scripts: %s,', (engine, scripts) => {
       expect(await person.copyable('Commands that prove the bill')).toContain(`verify --month ${month}`);
       const lines = (await download(person, `/billing/${month}/ledger.jsonl`)).trim().split('\n');
       expect(lines.map((line) => JSON.parse(line).number)).toEqual([0, 1, 2]);
+    });
+
+    task('gives a colleague read-only access, who sets up a second factor', async () => {
+      await person.follow('Settings');
+      await person.follow('Team');
+      await person.fill({
+        Role: 'Read-only: sees everything but secrets, changes nothing',
+        'For whom': 'Ben, finance',
+      });
+      await person.press('Make the link');
+      const link = await person.copyable('Link');
+
+      const page = await (await browser.createBrowserContext()).newPage();
+      if (!scripts) await page.setJavaScriptEnabled(false);
+      const colleague = personAt(page, `${service.url}/dashboard`);
+      await page.goto(link);
+      await colleague.fill({ 'User name': `Ben of ${name}`, Password: PASSWORD, 'Password again': PASSWORD });
+      await colleague.press('Join and log in');
+      await colleague.follow('Settings');
+      await colleague.follow('Set up a second factor');
+      const totp = new TOTP({ secret: (await colleague.copyable('Secret')).replaceAll(' ', '') });
+      await colleague.fill({ Code: totp.generate() });
+      await colleague.press('Turn on the second factor');
+      const [recoveryCode = ''] = (await colleague.copyable('Recovery codes')).split('\n');
+      await colleague.press('Log out');
+      await colleague.fill({ 'User name': `Ben of ${name}`, Password: PASSWORD });
+      await colleague.press('Log in');
+      expect(await colleague.title()).toBe('Enter your code');
+      await colleague.fill({ Code: recoveryCode });
+      await colleague.press('Log in');
+      await colleague.open('/keys');
+      expect(await colleague.text()).toContain('Owners of the team create and change keys');
+      await colleague.open('/trackers');
+      expect(await colleague.text()).not.toContain('Add a website');
+      await page.close();
     });
   });
 });

@@ -65,8 +65,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
 
   const base = () => service.url.replace('127.0.0.1', 'localhost');
   const open = (path: string) => page.goto(`${base()}/dashboard${path}`);
-  const looksRight = (path: string, name: string) =>
-    inspect(context, `${base()}/dashboard${path}`, name);
+  const looksRight = (path: string, name: string) => inspect(context, `${base()}/dashboard${path}`, name);
   const capture = async (ip: string, custom: object): Promise<void> => {
     const captured = await fetch(`${base()}/tracking/collect`, {
       method: 'POST',

@@ -30,7 +30,7 @@ describe('doorplate keys rotate-master', () => {
 
     const { code, stdout, stderr } = await service.cli(...COMMAND);
     expect(code, stderr).toBe(0);
-    expect(Object.keys(JSON.parse(stdout))).toEqual(['keys', 'endpoints']);
+    expect(Object.keys(JSON.parse(stdout))).toEqual(['keys', 'endpoints', 'second_factors']);
     expect(keys()).toHaveLength(1);
     expect(keys()[0]).not.toBe(old);
     expect((await create()).status).toBe(201);

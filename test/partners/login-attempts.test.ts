@@ -2,6 +2,7 @@ import { argon2Sync, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { userIdOf } from '../../commands/partners/manage-user.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
+import { masterKeyFrom } from '../../platform/crypto/master-key.ts';
 import { createRateLimiter } from '../../platform/limits/rate-limit.ts';
 import {
   createDashboardLogins,
@@ -9,6 +10,7 @@ import {
   type DashboardLogins,
   setPassword,
 } from '../../processors/partners/logins.ts';
+import { createSecondFactors, type SecondFactors } from '../../processors/partners/second-factor.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 const PASSWORD = 'three wise words';
@@ -22,11 +24,13 @@ const HASH = `$argon2id$v=19$m=8,t=1,p=1$${unpadded(nonce)}$${unpadded(
 
 let stack: TestStack;
 let logins: DashboardLogins;
+let factors: SecondFactors;
 beforeAll(async () => {
   stack = await startTestStack();
   const limiter = createRateLimiter({ ...stack, alone: () => true });
   const digest = (text: string) => `signed(${text})`.replaceAll(/[ .]/g, '_');
-  logins = createDashboardLogins({ ...stack, limiter, logins: createLogins(stack), digest });
+  factors = createSecondFactors({ ...stack, master: masterKeyFrom(Buffer.alloc(32)), digest });
+  logins = createDashboardLogins({ ...stack, limiter, logins: createLogins(stack), factors, digest });
 });
 afterAll(() => stack.close());
 // Past the window that wrong passwords are counted in.
@@ -57,6 +61,7 @@ const logIn = ({ name, network = 'home', device = null, password = PASSWORD }: O
     network: typeof network === 'string' ? network : network(),
     device,
     password,
+    browser: null,
   });
 
 /** Makes tries one after the other, with a wrong password unless one is given. @returns how many were checked */
@@ -84,7 +89,7 @@ const isIn = async (tries: Omit<Tries, 'times'>): Promise<boolean> => {
 
 const deviceOf = async (tries: Omit<Tries, 'times'>): Promise<string> => {
   const outcome = await logIn(tries);
-  if (outcome === 'wrong' || 'retryAfter' in outcome) throw new Error('no login');
+  if (outcome === 'wrong' || !('device' in outcome)) throw new Error('no login');
   return outcome.device;
 };
 
@@ -159,7 +164,7 @@ it('wrong passwords of a user who is logged in are limited to 10, and the right 
   const { userId } = await aUser();
   const change = async (current: string): Promise<string | number | null> =>
     (await logins.admitPasswordChange(userId)) ??
-    logins.changePassword(userId, current, PASSWORD, stack.context());
+    logins.changePassword(userId, { current, password: PASSWORD, browser: null }, stack.context());
   for (let nth = 0; nth < 10; nth += 1) expect(await change('wrong')).toBeNull();
   expect(await change('wrong')).toBeGreaterThan(0);
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createLogins, forgetPassword, setPassword } from '../../processors/partners/logins.ts';
+import { createLogins, forgetUser, setPassword } from '../../processors/partners/logins.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 import { until } from '../support/until.ts';
 
@@ -35,9 +35,9 @@ it('a login in progress does not begin when the password was reset meanwhile', a
   await setPassword(pool, passwordOf(userId, 'new'));
   expect(await logins.begin(userId, 'old')).toBeNull();
   expect(await logins.begin(userId, 'new')).not.toBeNull();
-  await forgetPassword(pool, userId);
+  await forgetUser(pool, userId);
   expect(await logins.begin(userId, 'new')).toBeNull();
-  expect(await logins.count(userId)).toBe(0);
+  expect((await logins.list(userId, '')).length).toBe(0);
 });
 
 it('a login that begins during a password reset ends with it', async () => {
@@ -55,7 +55,7 @@ it('a login that begins during a password reset ends with it', async () => {
   await client.query('commit');
   client.release();
   await resetting;
-  expect(await logins.count(userId)).toBe(0);
+  expect((await logins.list(userId, '')).length).toBe(0);
 });
 
 it('a password change neither undoes a reset nor ends later logins', async () => {
@@ -64,9 +64,9 @@ it('a password change neither undoes a reset nor ends later logins', async () =>
   await setPassword(pool, passwordOf(userId, 'reset'));
   await logins.begin(userId, 'reset');
   expect(await setPassword(pool, passwordOf(userId, 'changed'), 'old')).toBe(false);
-  expect(await logins.count(userId)).toBe(1);
+  expect((await logins.list(userId, '')).length).toBe(1);
   expect(await setPassword(pool, passwordOf(userId, 'changed'), 'reset')).toBe(true);
-  expect(await logins.count(userId)).toBe(0);
+  expect((await logins.list(userId, '')).length).toBe(0);
 });
 
 it.each([
@@ -94,3 +94,21 @@ it.each([
     expect(await logins.find(token)).toBeNull();
   },
 );
+
+it('of a user whose role the read model does not have yet is read-only, in UTC', async () => {
+  const userId = await aUser();
+  await pool.query(`insert into read.partner (partner_id, name, created_at) values ($1, 'Bert', now())`, [
+    userId,
+  ]);
+  await pool.query(
+    `insert into read.user_account (user_id, partner_id, name, created_at) values ($1, $1, 'bert', now())`,
+    [userId],
+  );
+  const logins = createLogins({ pool, clock });
+  const token = (await logins.begin(userId, 'old')) ?? '';
+  expect(await logins.find(token)).toMatchObject({
+    role: 'read-only',
+    time_zone: 'UTC',
+    needs_second_factor: false,
+  });
+});

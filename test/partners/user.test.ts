@@ -7,9 +7,13 @@ import { ANNA, AT } from '../lookup/lookup-events.ts';
 const at = new Date(AT).toISOString();
 const user_id = '5f0c3f0e-3f0e-4f0e-8f0e-3f0e3f0e3f0e';
 const ofUser = { user_id, partner_id: ANNA };
-const made: UserEvent = { type: 'partners.UserCreated.v1', data: { ...ofUser, name: 'Ada', created_at: at } };
+const made: UserEvent = {
+  type: 'partners.UserCreated.v1',
+  data: { ...ofUser, name: 'Ada', created_at: at, role: 'member' },
+};
 const removed: UserEvent = { type: 'partners.UserRemoved.v1', data: { ...ofUser, removed_at: at } };
-const create = (name = 'Ada') => ({ type: 'CreateUser', user_id, partner_id: ANNA, name, at: AT }) as const;
+const create = (name = 'Ada') =>
+  ({ type: 'CreateUser', user_id, partner_id: ANNA, name, role: 'member', at: AT }) as const;
 const change = (type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser') =>
   ({ type, user_id, at: AT }) as const;
 

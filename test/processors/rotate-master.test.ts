@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { TOTP } from 'otpauth';
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { utcDay } from '../../domain/kernel/time.ts';
 import { bindKeys, serviceKey } from '../../platform/crypto/keyring.ts';
 import { keyFileIn, masterKeyFrom } from '../../platform/crypto/master-key.ts';
+import { createSecondFactors } from '../../processors/partners/second-factor.ts';
 import { type RotationDeps, rotateMaster } from '../../processors/rotate-master.ts';
 import { createTargets } from '../../queries/webhooks/webhooks.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
@@ -34,9 +36,23 @@ const open = async (env: Readonly<Record<string, string>>): Promise<void> => {
   await call(bert, 'POST', `/${two}/rotate-secret`);
   await call(bert, 'DELETE', `/${await call(bert, 'POST', '', valid)}`);
   webhooks = [one, two];
+  await setUpSecondFactor();
   await api.runtime.dayKeys.of(utcDay(api.runtime.clock.now()));
   await api.caughtUp();
 };
+
+const USER = '5f0c3f0e-3f0e-4f0e-8f0e-3f0e3f0e3f0e';
+
+const setUpSecondFactor = async (): Promise<void> => {
+  const factors = createSecondFactors(api.runtime);
+  const { secret, proposal } = factors.propose(USER, 'Ada', 'a login');
+  const code = new TOTP({ secret }).generate({ timestamp: api.runtime.clock.now() });
+  const given = { proposal, about: 'a login', code, token: 'a token' };
+  expect(await factors.enable(USER, given)).toHaveLength(10);
+  codeOf = (steps) => new TOTP({ secret }).generate({ timestamp: api.runtime.clock.now() + steps * 30_000 });
+};
+let codeOf: (stepsAhead: number) => string;
+
 beforeEach(() => {
   folder = makeDataFolder();
 });
@@ -69,6 +85,7 @@ const sealedUnder = async (): Promise<string[]> => {
   const { rows } = await api.sql.query(
     `select master_key_id as id from work.keyring
      union select secret->>'master_key_id' from read.webhook_endpoint where secret is not null
+     union select secret->>'master_key_id' from work.second_factor
      union select previous_secret->>'master_key_id' from read.webhook_endpoint where previous_secret is not null`,
   );
   return rows.map(({ id }) => id);
@@ -135,13 +152,14 @@ describe("a change of the data folder's master key", () => {
     const before = await opened(api.runtime);
     expect(before.secrets.map(({ length }) => length)).toEqual([1, 2]);
     const [old] = await keyLines();
-    expect(await rotateMaster(partsOf(), context)).toEqual({ keys: 3, endpoints: 2 });
+    expect(await rotateMaster(partsOf(), context)).toEqual({ keys: 3, endpoints: 2, second_factors: 1 });
     const lines = await keyLines();
     expect(lines).toHaveLength(1);
     expect(lines[0]).not.toBe(old);
     await api.caughtUp();
     expect(await sealedUnder()).toEqual([api.runtime.master.currentId()]);
     expect(await opened(api.runtime)).toEqual(before);
+    expect(await createSecondFactors(api.runtime).take(USER, codeOf(1))).toBe(true);
     expect(await openedAnew()).toEqual(before);
   });
 
@@ -178,7 +196,7 @@ describe("a change of the data folder's master key", () => {
       return ids.length === 1 && ids[0] !== old.currentId();
     });
     const late = await serviceKey(api.runtime.pool, old, 'late');
-    expect(await rotating).toEqual({ keys: 4, endpoints: 2 });
+    expect(await rotating).toEqual({ keys: 4, endpoints: 2, second_factors: 1 });
     expect(await serviceKey(api.runtime.pool, api.runtime.master, 'late')).toEqual(late);
   });
 
@@ -214,8 +232,8 @@ describe('a change of the configured master key', () => {
     const { config, log, clock } = api.runtime;
     const command = await openRuntime({ ...config, ...after }, log, 'join', { clock });
     const parts = { ...command, keyFile: null, settleMs: 0 };
-    expect(await rotateMaster(parts, context)).toEqual({ keys: 3, endpoints: 2 });
-    expect(await rotateMaster(parts, context)).toEqual({ keys: 0, endpoints: 0 });
+    expect(await rotateMaster(parts, context)).toEqual({ keys: 3, endpoints: 2, second_factors: 1 });
+    expect(await rotateMaster(parts, context)).toEqual({ keys: 0, endpoints: 0, second_factors: 0 });
     await command.close();
     await api.caughtUp();
     expect(await opened(api.runtime)).toEqual(before);

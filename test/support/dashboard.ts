@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { createUser } from '../../commands/partners/manage-user.ts';
+import type { Role } from '../../domain/partners/events.ts';
 import { hashPassword } from '../../platform/crypto/passwords.ts';
 import { createLogins, passwordOf, setPassword } from '../../processors/partners/logins.ts';
 import type { TestApi } from './api.ts';
@@ -21,11 +22,15 @@ let hashOfPassword: Promise<string> | null = null;
 export const makeUser = async (
   { runtime, caughtUp }: TestApi,
   partner_id: string,
-  { isFirst = false, name = `user ${randomUUID()}` }: { isFirst?: boolean; name?: string } = {},
+  {
+    isFirst = false,
+    name = `user ${randomUUID()}`,
+    role = 'owner',
+  }: { isFirst?: boolean; name?: string; role?: Role } = {},
 ): Promise<TestUser> => {
   const { store, pool, clock } = runtime;
   const context = { correlationId: 'a test', causationId: 'a test', at: clock.now() };
-  const made = await createUser(store, { partner_id, name }, context);
+  const made = await createUser(store, { partner_id, name, role }, context);
   if (!made.ok) throw new Error(made.refusal);
   const { user_id } = made.value;
   hashOfPassword ??= hashPassword(PASSWORD);

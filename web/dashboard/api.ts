@@ -30,7 +30,24 @@ export interface LoggedInUser {
   readonly is_first: boolean;
   /** An IANA name, `UTC` until the user chooses another. */
   readonly time_zone: string;
+  readonly role: Role;
+  /** The team requires a second factor, and the user has none: it must be set up first. */
+  readonly needs_second_factor: boolean;
 }
+
+/** Each role may do what those before it may (docs/dashboard.md, Roles). */
+export const ROLES = ['read-only', 'member', 'owner'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Whether the user has this role or one that may do more. */
+export const hasRole = ({ role }: Pick<LoggedInUser, 'role'>, needed: Role): boolean =>
+  ROLES.indexOf(role) >= ROLES.indexOf(needed);
+
+/** Whether the user may reveal, retry and change, so that the page offers it. The call itself is checked apart. */
+export const mayChange = ({ user }: Pick<Visit, 'user'>): boolean => hasRole(user, 'member');
+
+/** Whether the user may change the team and the keys, so that the page offers it. The call itself is checked apart. */
+export const isOwner = ({ user }: Pick<Visit, 'user'>): boolean => hasRole(user, 'owner');
 
 export interface ErrorAnswer {
   readonly ok: false;
@@ -85,10 +102,22 @@ export function createApi({ routes, admit }: ApiDeps) {
     };
   return {
     callAs,
-    callAsUser: (page: ApiRequest, { user_id, partner_id }: LoggedInUser): Api =>
-      callAs(page, { kind: 'user', user_id, partner_id }),
+    callAsUser: (page: ApiRequest, user: LoggedInUser): Api => {
+      const { user_id, partner_id } = user;
+      const call = callAs(page, { kind: 'user', user_id, partner_id });
+      const mayCall = hasRole(user, 'member');
+      // A page's own need is checked before; this holds for a page that calls more than it says.
+      return async (method, ...rest) => (method === 'GET' || mayCall ? call(method, ...rest) : READ_ONLY);
+    },
   };
 }
+
+const READ_ONLY: ErrorAnswer = {
+  ok: false,
+  status: 403,
+  code: 'role_required',
+  message: 'Your role is read-only, so nothing was changed. An owner of the team can give you another role.',
+};
 
 const requestOf = (
   { id, receivedAt, startedAt, peer }: ApiRequest,
@@ -140,9 +169,6 @@ export interface Visit extends Times {
 
 /** The trimmed text of a form's field; '' when it is missing. */
 export const textOf = (visit: Visit, name: string): string => visit.form.get(name)?.trim() ?? '';
-
-/** Whether the user may reveal, retry and change, so that the page offers it. The call itself is checked apart. */
-export const mayChange = (_visit: Visit): boolean => true;
 
 /** Lists the partner's trackers; `failed`: why they cannot be listed. */
 export async function listTrackers({ api }: Visit) {

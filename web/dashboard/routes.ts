@@ -3,22 +3,38 @@ import { readFileSync } from 'node:fs';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
-import { type ApiDeps, createApi, type LoggedInUser, type Visit } from './api.ts';
+import { type ApiDeps, createApi, hasRole, type LoggedInUser, type Role, type Visit } from './api.ts';
 import { html } from './components.ts';
 import { showBare } from './layout.ts';
 import { scopeIn } from './scope.ts';
 import { timesIn } from './times.ts';
 
+/** A page, and the role that it needs: without one everybody sees it. */
+interface ShownRoute {
+  readonly method: 'GET';
+  readonly needs?: Role;
+}
+
+/** An action, and the role that it needs: `read-only` for what everybody does with what is their own. */
+interface ActionRoute {
+  readonly method: 'POST';
+  readonly needs: Role;
+}
+
 /** A page or an action: a path and its response to a logged-in user. */
-export interface PageRoute {
-  readonly method: 'GET' | 'POST';
+export type PageRoute = (ShownRoute | ActionRoute) & {
   readonly path: string;
-  /** Open to a user who must change a first password. */
+  /** Open to a user who must change a first password, or set up a second factor. */
   readonly beforeAll?: boolean;
+  /** Open to a user who must set up a second factor, once the password is the user's own. */
+  readonly beforeSecondFactor?: boolean;
   /** Exempt from the rate of forms: a stolen login that uses it up must not keep its owner from ending that login. */
   readonly endsLogins?: boolean;
   handle(visit: Visit): Reply | Promise<Reply>;
-}
+};
+
+/** A route behind a login, with the role that it needs. */
+export type GuardedRoute = PublicRoute & { readonly needs: Role };
 
 /** A page or action without a login. */
 export interface OpenRoute {
@@ -31,6 +47,8 @@ export interface DashboardDeps extends ApiDeps {
   readonly publicUrl: string;
   /** The user of the login with this token; null when the login has ended. */
   readonly findLogin: (token: string) => Promise<LoggedInUser | null>;
+  /** The names of a partner's owners. */
+  readonly listOwners: (partnerId: string) => Promise<readonly string[]>;
   /** Counts a form that a user sends. @returns seconds until the next one may be sent; null: this one counts */
   readonly admitForm: (user: LoggedInUser) => Promise<number | null>;
   /** Counts a page that a user requests. @returns as `admitForm` */
@@ -42,6 +60,7 @@ export interface DashboardDeps extends ApiDeps {
 /** Bytes of the longest form, escaped: 50 origins of 267 characters, and a name and a reference of 200 characters. */
 const FORM_LIMIT = 24_576;
 const ASSET_SECONDS = 300;
+export const SECOND_FACTOR_PATH = '/dashboard/account/second-factor';
 
 /** The dashboard's routes: its pages, its actions and its static files. */
 export function dashboardRoutes(deps: DashboardDeps): Route[] {
@@ -65,18 +84,31 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
     };
   };
 
-  const guarded = ({ method, path, beforeAll = false, endsLogins = false, handle }: PageRoute) =>
-    toRoute(method, path, async (request) => {
+  /** Where a user has to go before anything else; null: nowhere. */
+  function firstOf({ user }: Visit, { beforeAll = false, beforeSecondFactor = false }: PageRoute) {
+    if (beforeAll) return null;
+    if (user.is_first) return '/dashboard/password';
+    return user.needs_second_factor && !beforeSecondFactor ? SECOND_FACTOR_PATH : null;
+  }
+
+  const guarded = (page: PageRoute): GuardedRoute => {
+    const { method, path, needs = 'read-only', endsLogins = false, handle } = page;
+    const route = toRoute(method, path, async (request) => {
       const visit = await visitOf(request);
       if (visit === null)
         return redirectAfterPost(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
       if (method === 'POST' && !isOwnForm(visit)) return refuseForeignForm();
-      if (visit.user.is_first && !beforeAll) return redirectAfterPost('/dashboard/password');
+      const first = firstOf(visit, page);
+      if (first !== null) return redirectAfterPost(first);
       const admit = method === 'POST' ? deps.admitForm : deps.admitPage;
       const wait = endsLogins ? null : await admit(visit.user);
       if (wait !== null) return method === 'POST' ? tooManyForms(wait) : tooManyPages(wait);
+      if (!hasRole(visit.user, needs))
+        return refuseRole(visit.user, needs, await deps.listOwners(visit.user.partner_id));
       return handle(visit);
     });
+    return { ...route, needs };
+  };
 
   const open = ({ method, path, handle }: OpenRoute) =>
     toRoute(method, path, (request) =>
@@ -171,6 +203,17 @@ const refuseForeignForm = (): Reply =>
     'Please try again',
     html`<p role="alert">This form is not from a page of your login, so nothing was done.
       <a href="/dashboard">Back to the overview</a></p>`,
+    403,
+  );
+
+/** Says which role is needed, and who can give it. */
+const refuseRole = ({ role }: LoggedInUser, needed: Role, owners: readonly string[]): Reply =>
+  showBare(
+    'Your role does not allow this',
+    html`<p role="alert">This needs the role ${needed}; yours is ${role}. Nothing was done.</p>
+      <p>${owners.length === 1 ? 'The owner of your team is' : 'The owners of your team are'} ${owners.join(', ')}:
+      an owner can do it for you, or give you another role.</p>
+      <p><a class="button" href="/dashboard">Back to Home</a></p>`,
     403,
   );
 

@@ -1,9 +1,32 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
-import type { Visit } from '../api.ts';
-import { alert, count, facts, field, form, html } from '../components.ts';
+import { type Refused, textOf, type Visit } from '../api.ts';
+import {
+  alert,
+  badge,
+  type Content,
+  counted,
+  facts,
+  field,
+  form,
+  html,
+  panel,
+  select,
+  table,
+} from '../components.ts';
 import { show, showBare } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { newPasswordFields, problemWithPassword, type WeaknessOf } from '../passwords.ts';
+import { type PageRoute, SECOND_FACTOR_PATH } from '../routes.ts';
+
+/** A login of the user's, on one browser. */
+interface Login {
+  readonly login_id: string;
+  readonly began_at: string;
+  readonly used_at: string;
+  /** In words; null: not known. */
+  readonly browser: string | null;
+  readonly is_this: boolean;
+}
 
 export interface AccountDeps {
   /** Counts a form for a new password from the visitor's network. @returns seconds until the next; null: this one counts */
@@ -12,21 +35,46 @@ export interface AccountDeps {
   readonly tooMany: (visit: Visit) => Promise<number | null>;
   /** Ends every login of the user and begins one. @returns its token; null: `current` is not the password */
   readonly changePassword: (visit: Visit, current: string, password: string) => Promise<string | null>;
-  /** Why a new password is weak; null: it is not. */
-  readonly weakness: (password: string, userName: string) => 'common' | 'repeated' | 'name' | null;
-  readonly countLogins: (userId: string) => Promise<number>;
+  readonly weakness: WeaknessOf;
+  readonly hasSecondFactor: (userId: string) => Promise<boolean>;
+  /** The last used first. */
+  readonly listLogins: (visit: Visit) => Promise<readonly Login[]>;
+  readonly endLogin: (visit: Visit, loginId: string) => Promise<void>;
+  readonly endOtherLogins: (visit: Visit) => Promise<void>;
   readonly endLogins: (userId: string) => Promise<void>;
+  readonly setTimeZone: (userId: string, timeZone: string) => Promise<void>;
 }
 
-const MIN_PASSWORD_LENGTH = 12;
-const MAX_PASSWORD_LENGTH = 200;
+const PATH = '/dashboard/account';
 
 export const accountPages = (deps: AccountDeps): PageRoute[] => [
-  { method: 'GET', path: '/dashboard/account', handle: (visit) => account(deps, visit) },
+  { method: 'GET', path: PATH, handle: (visit) => account(deps, visit) },
+  { method: 'POST', path: `${PATH}/time-zone`, needs: 'read-only', handle: (visit) => setZone(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/end-login`,
+    needs: 'read-only',
+    endsLogins: true,
+    handle: async (visit) => {
+      await deps.endLogin(visit, textOf(visit, 'login_id'));
+      return redirectAfterPost(PATH, 'login-ended');
+    },
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/end-other-logins`,
+    needs: 'read-only',
+    endsLogins: true,
+    handle: async (visit) => {
+      await deps.endOtherLogins(visit);
+      return redirectAfterPost(PATH, 'logins-ended');
+    },
+  },
   { method: 'GET', path: '/dashboard/password', beforeAll: true, handle: (visit) => passwordPage(visit) },
   {
     method: 'POST',
     path: '/dashboard/password',
+    needs: 'read-only',
     beforeAll: true,
     endsLogins: true,
     handle: (visit) => changePassword(deps, visit),
@@ -34,6 +82,8 @@ export const accountPages = (deps: AccountDeps): PageRoute[] => [
   {
     method: 'POST',
     path: '/dashboard/logout-everywhere',
+    needs: 'read-only',
+    beforeSecondFactor: true,
     endsLogins: true,
     handle: async ({ user }) => {
       await deps.endLogins(user.user_id);
@@ -42,24 +92,92 @@ export const accountPages = (deps: AccountDeps): PageRoute[] => [
   },
 ];
 
-async function account({ countLogins }: AccountDeps, visit: Visit): Promise<Reply> {
+/** The names that browsers and this process know; `UTC` is not among them everywhere. */
+const ZONES: readonly string[] = [
+  'UTC',
+  ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC'),
+];
+
+async function account(deps: AccountDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   const { user } = visit;
-  const logins = await countLogins(user.user_id);
+  const [logins, hasSecondFactor] = await Promise.all([
+    deps.listLogins(visit),
+    deps.hasSecondFactor(user.user_id),
+  ]);
   return show(visit, {
     title: 'Your account',
     section: 'Settings',
+    tab: PATH,
+    refused,
     content: html`${facts([
       ['User', user.name],
+      ['Role', user.role],
       ['Partner', user.partner_name],
       ['Partner id', html`<code>${user.partner_id}</code>`],
-      ['Logged in', `${count(logins)} ${logins === 1 ? 'time: here' : 'times, this one included'}`],
     ])}
-    <p><a class="button" href="/dashboard/password">Change the password</a></p>
-    <section><h2>Log out everywhere</h2>
-      <p>Ends all your logins, on every device, this one too.</p>
-      ${form(visit, '/dashboard/logout-everywhere', html`<button class="danger">Log out everywhere</button>`)}
-    </section>`,
+    <div class="columns">
+    ${panel(
+      'Password',
+      html`<p>A new password ends your other logins.</p>
+      <p><a class="button" href="/dashboard/password">Change the password</a></p>`,
+    )}
+    ${panel(
+      'Second factor',
+      html`<p>${hasSecondFactor ? badge('on', 'good') : badge('off', 'off')}
+      ${hasSecondFactor ? 'Each login asks for a code of your app.' : 'A code of an app on your phone, at each login, protects your account if somebody learns your password.'}</p>
+      <p><a class="button${hasSecondFactor && ' quiet'}" href="${SECOND_FACTOR_PATH}">${hasSecondFactor ? 'Manage the second factor' : 'Set up a second factor'}</a></p>`,
+    )}
+    ${panel(
+      'Time zone',
+      form(
+        visit,
+        `${PATH}/time-zone`,
+        html`${select(
+          'Times are shown in',
+          'time_zone',
+          ZONES.map((zone) => [zone, zone.replaceAll('_', ' ')] as const),
+          user.time_zone,
+        )}<button class="quiet">Save the time zone</button>`,
+      ),
+    )}
+    </div>
+    ${loginList(visit, logins)}`,
   });
+}
+
+function loginList(visit: Visit, logins: readonly Login[]): Content {
+  const endForm = ({ login_id, is_this }: Login): Content =>
+    is_this
+      ? badge('this browser', 'good')
+      : form(
+          visit,
+          `${PATH}/end-login`,
+          html`<input type="hidden" name="login_id" value="${login_id}"><button class="quiet">End</button>`,
+        );
+  return html`${table(
+    counted(logins.length, 'login'),
+    ['Browser', 'Last used', 'Began', 'End'],
+    logins.map((login) => [
+      login.browser ?? 'Unknown browser',
+      visit.ago(login.used_at),
+      visit.time(login.began_at),
+      endForm(login),
+    ]),
+  )}
+  <p class="soft">A login ends after 12 hours without use, and after 7 days in any case.</p>
+  <div class="actions">
+  ${logins.length > 1 && form(visit, `${PATH}/end-other-logins`, html`<button class="quiet">End all other logins</button>`)}
+  ${form(visit, '/dashboard/logout-everywhere', html`<button class="danger">Log out everywhere</button>`)}</div>`;
+}
+
+async function setZone(deps: AccountDeps, visit: Visit): Promise<Reply> {
+  const zone = textOf(visit, 'time_zone');
+  if (!ZONES.includes(zone)) {
+    const message = 'There is no such time zone. Choose one of the list.';
+    return account(deps, visit, { ok: false, status: 400, code: 'invalid_time_zone', message });
+  }
+  await deps.setTimeZone(visit.user.user_id, zone);
+  return redirectAfterPost(PATH, 'time-zone-set');
 }
 
 function passwordPage(visit: Visit, error?: string, wait: number | null = null): Reply {
@@ -67,20 +185,14 @@ function passwordPage(visit: Visit, error?: string, wait: number | null = null):
   return showBare(
     is_first ? 'Choose your password' : 'Change the password',
     html`${error && alert({ message: error, code: 'password_refused' })}
-    ${is_first && html`<p>The password that you have was made by an operator. Choose one that nobody else knows.</p>`}
+    ${is_first && html`<p>The password that you have was made by somebody else. Choose one that nobody else knows.</p>`}
     ${form(
       visit,
       '/dashboard/password',
       html`<input type="text" name="name" value="${name}" autocomplete="username" readonly hidden>
       ${field('Password until now', 'current', { type: 'password', required: true, autocomplete: 'current-password' })}
-      ${field('New password', 'password', {
-        type: 'password',
-        required: true,
-        autocomplete: 'new-password',
-        hint: `At least ${MIN_PASSWORD_LENGTH} characters. Several words are easier to remember than signs.`,
-      })}
-      ${field('New password again', 'again', { type: 'password', required: true, autocomplete: 'new-password' })}
-      <button>Change the password</button> ${!is_first && html`<a class="button quiet" href="/dashboard/account">Cancel</a>`}`,
+      ${newPasswordFields('New password')}
+      <button>Change the password</button> ${!is_first && html`<a class="button quiet" href="${PATH}">Cancel</a>`}`,
     )}
     ${is_first && form(visit, '/dashboard/logout', html`<button class="quiet">Log out</button>`)}`,
     wait !== null ? 429 : error === undefined ? 200 : 400,
@@ -98,37 +210,14 @@ async function changePassword(deps: AccountDeps, visit: Visit): Promise<Reply> {
     );
   }
   const { form: given, user } = visit;
-  const current = given.get('current') ?? '';
-  const password = given.get('password') ?? '';
-  const wrong =
-    wrongWith(password, given.get('again') ?? '', current) ?? weaknessIn(password, user.name, deps);
+  const wrong = problemWithPassword(given, user.name, deps.weakness);
   if (wrong !== null) return passwordPage(visit, wrong);
   const wait = await deps.tooMany(visit);
   if (wait !== null) {
     return passwordPage(visit, `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`, wait);
   }
-  const token = await deps.changePassword(visit, current, password);
+  const token = await deps.changePassword(visit, given.get('current') ?? '', given.get('password') ?? '');
   if (token === null) return passwordPage(visit, 'The password until now is wrong.');
-  return redirectAfterPost('/dashboard/account', 'password-changed', loginCookie(token));
-}
-
-const WEAKNESSES = {
-  common: 'The new password is one of those that many people use, and that is tried first.',
-  repeated: 'The new password repeats a few characters.',
-  name: 'The new password contains your user name or the name of this service.',
-} as const;
-
-/** Call it only with a password of allowed length: its time grows with the square of the length. */
-function weaknessIn(password: string, userName: string, deps: AccountDeps): string | null {
-  const weakness = deps.weakness(password, userName);
-  return weakness && WEAKNESSES[weakness];
-}
-
-function wrongWith(password: string, again: string, current: string): string | null {
-  const { length } = [...password];
-  if (password !== again) return 'The two new passwords differ.';
-  if (length < MIN_PASSWORD_LENGTH || length > MAX_PASSWORD_LENGTH)
-    return `The new password must have ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters.`;
-  if (password === current) return 'The new password is the one until now.';
-  return null;
+  // A first login goes on to Home, which has the next steps; who came from the account returns there.
+  return redirectAfterPost(user.is_first ? '/dashboard' : PATH, 'password-changed', loginCookie(token));
 }

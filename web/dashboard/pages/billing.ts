@@ -64,6 +64,7 @@ export const billingPages = (deps: BillingDeps): PageRoute[] => [
   {
     method: 'POST',
     path: `${PATH}/audit`,
+    needs: 'member',
     handle: async (visit) => redirectAfterPost(PATH, `audit-${await deps.audit(visit)}`),
   },
 ];

@@ -42,9 +42,9 @@ const STATES: readonly DeliveryState[] = ['pending', 'delivered', 'failed', 'can
 
 export const deliveryPages = (deps: DeliveryDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => history(visit) },
-  { method: 'POST', path: `${PATH}/retry`, handle: (visit) => retryAll(deps, visit) },
+  { method: 'POST', path: `${PATH}/retry`, needs: 'member', handle: (visit) => retryAll(deps, visit) },
   { method: 'GET', path: `${PATH}/:delivery_id`, handle: (visit) => one(visit) },
-  { method: 'POST', path: `${PATH}/:delivery_id/retry`, handle: (visit) => retry(visit) },
+  { method: 'POST', path: `${PATH}/:delivery_id/retry`, needs: 'member', handle: (visit) => retry(visit) },
 ];
 
 const endpointOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });

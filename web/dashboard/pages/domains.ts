@@ -1,7 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { DomainBody } from '../../../read-api/domains/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { listTrackers, type Refused, textOf, type Visit } from '../api.ts';
+import { listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
 import {
   badge,
   copyable,
@@ -33,14 +33,20 @@ const DOMAIN = '/v1/trackers/:tracker_id/domains/:domain_id';
 /** Customers' host names that serve the pixel. */
 export const domainPages = (deps: DomainDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'POST', path: PATH, handle: (visit) => create(deps, visit) },
+  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(deps, visit) },
   { method: 'GET', path: `${PATH}/:tracker_id/:domain_id`, handle: (visit) => one(deps, visit) },
   {
     method: 'GET',
     path: `${PATH}/:tracker_id/:domain_id/delete`,
+    needs: 'member',
     handle: (visit) => askDelete(deps, visit),
   },
-  { method: 'POST', path: `${PATH}/:tracker_id/:domain_id/delete`, handle: (visit) => remove(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:tracker_id/:domain_id/delete`,
+    needs: 'member',
+    handle: (visit) => remove(deps, visit),
+  },
 ];
 
 async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
@@ -76,17 +82,19 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
       ]),
     )}
     ${
-      !hasHostName(visit)
-        ? notice(html`<p>${NO_HOST_NAME}</p>`)
-        : trackers.length === 0
-          ? html`<p>A domain belongs to a website: <a href="/dashboard/trackers">add one first</a>.</p>`
-          : html`<section><h2>Add a domain</h2>${form(
-              visit,
-              PATH,
-              html`${trackerSelect(trackers, chosen)}
+      !mayChange(visit)
+        ? null
+        : !hasHostName(visit)
+          ? notice(html`<p>${NO_HOST_NAME}</p>`)
+          : trackers.length === 0
+            ? html`<p>A domain belongs to a website: <a href="/dashboard/trackers">add one first</a>.</p>`
+            : html`<section><h2>Add a domain</h2>${form(
+                visit,
+                PATH,
+                html`${trackerSelect(trackers, chosen)}
             ${field('Host name', 'hostname', { value: textOf(visit, 'hostname'), required: true, maxlength: 253, hint: html`<code>visits.example.com</code>, for example. The next page says where it must point.` })}
             <button>Add the domain</button>`,
-            )}</section>`
+              )}</section>`
     }`,
   });
 }
@@ -162,6 +170,7 @@ async function one(deps: DomainDeps, visit: Visit): Promise<Reply> {
       }
       ${
         domain.status === 'failed' &&
+        mayChange(visit) &&
         form(
           visit,
           PATH,
@@ -170,7 +179,7 @@ async function one(deps: DomainDeps, visit: Visit): Promise<Reply> {
         )
       }</section>
     ${domain.snippet !== null && html`<section><h2>Install</h2>${copyable('Snippet', domain.snippet)}</section>`}
-    <p><a class="button danger" href="${pathOf(domain)}/delete">Give the domain up…</a></p>
+    ${mayChange(visit) && html`<p><a class="button danger" href="${pathOf(domain)}/delete">Give the domain up…</a></p>`}
     <p><a href="${PATH}">All domains</a></p>`,
   });
 }

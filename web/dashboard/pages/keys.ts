@@ -1,11 +1,12 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, type Refused, textOf, type Visit } from '../api.ts';
+import { type ErrorAnswer, isOwner, type Refused, textOf, type Visit } from '../api.ts';
 import {
   badge,
   checkbox,
   count,
   counted,
+  facts,
   field,
   form,
   html,
@@ -111,11 +112,16 @@ const PATH = '/dashboard/keys';
 
 export const keyPages = (deps: KeyDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'POST', path: PATH, handle: (visit) => create(deps, visit) },
+  { method: 'POST', path: PATH, needs: 'owner', handle: (visit) => create(deps, visit) },
   { method: 'GET', path: `${PATH}/:key_id`, handle: (visit) => one(deps, visit) },
-  { method: 'POST', path: `${PATH}/:key_id`, handle: (visit) => update(deps, visit) },
-  { method: 'GET', path: `${PATH}/:key_id/revoke`, handle: (visit) => askRevoke(deps, visit) },
-  { method: 'POST', path: `${PATH}/:key_id/revoke`, handle: (visit) => revoke(deps, visit) },
+  { method: 'POST', path: `${PATH}/:key_id`, needs: 'owner', handle: (visit) => update(deps, visit) },
+  {
+    method: 'GET',
+    path: `${PATH}/:key_id/revoke`,
+    needs: 'owner',
+    handle: (visit) => askRevoke(deps, visit),
+  },
+  { method: 'POST', path: `${PATH}/:key_id/revoke`, needs: 'owner', handle: (visit) => revoke(deps, visit) },
 ];
 
 async function list(
@@ -134,7 +140,10 @@ async function list(
     ${tableOr(
       keys.length > 0
         ? noMatch(PATH)
-        : nothingYet('No keys yet', 'Your servers call the API with a key. Create the first one below.'),
+        : nothingYet(
+            'No keys yet',
+            'Your servers call the API with a key, which an owner of the team creates.',
+          ),
       counted(shown.length, 'API key'),
       ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Expires', 'Created'],
       shown.map((key) => [
@@ -149,13 +158,17 @@ async function list(
       { numeric: [2, 3] },
     )}
     <p><a href="/dashboard/usage">Which key uses what</a></p>
-    <section class="panel"><h2>Create a key</h2>
+    ${
+      !isOwner(visit)
+        ? html`<p>Owners of the team create and change keys.</p>`
+        : html`<section class="panel"><h2>Create a key</h2>
     <p>A partner can have ${counted(ceilings.keys, 'active key')}.</p>${form(
       visit,
       PATH,
       html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}
       ${limitFields(refused ? limitsIn(visit) : within(usualLimits, ceilings), ceilings)}<button>Create the key</button>`,
-    )}</section>`,
+    )}</section>`
+    }`,
   });
 }
 
@@ -194,15 +207,29 @@ async function one(deps: KeyDeps, visit: Visit, refused: Refused = null): Promis
     refused,
     content: html`<p>${stateOf(key, visit)} <code>${key.key_id}</code>, created ${visit.time(key.created_at)}, last used ${visit.time(key.used_at)}.</p>
     ${
-      key.revoked_at === null
-        ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}<button>Change the limits</button>`)}
+      !isOwner(visit)
+        ? limitFacts(visit, key)
+        : key.revoked_at === null
+          ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}<button>Change the limits</button>`)}
           <section><h2>Revoke</h2><p>Ends the key for ever.
           <a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
-        : html`<p>Revoked ${visit.time(key.revoked_at)}.</p>`
+          : html`<p>Revoked ${visit.time(key.revoked_at)}.</p>`
     }
     <p><a href="${PATH}">All keys</a></p>`,
   });
 }
+
+/** What a user sees who may not change it. */
+const limitFacts = (visit: Visit, key: DashboardKey) =>
+  facts([
+    ['Requests a second', count(key.requests_per_second)],
+    [
+      'New enrichments a day',
+      key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
+    ],
+    ['Pending enrichments', count(key.pending_enrichments)],
+    ['Expires', visit.time(key.expires_at)],
+  ]);
 
 async function update(deps: KeyDeps, visit: Visit): Promise<Reply> {
   const key = await find(deps, visit);

@@ -4,14 +4,23 @@ import { alert, field, html } from '../components.ts';
 import { flashMessage, showBare } from '../layout.ts';
 import { formOf, LONGEST_NEXT, type OpenRoute, type PageRoute } from '../routes.ts';
 
+type Begun =
+  | { readonly token: string; readonly device: string }
+  /** Seconds until this name or visitor may try again. */
+  | { readonly retryAfter: number }
+  | 'wrong';
+
 export interface LoginDeps {
-  /** Begins a login. @returns its token and the device's; or the seconds until this name or visitor may try again */
+  /** Begins a login. @returns its token and the device's, or what the form for the second factor's code carries */
   readonly logIn: (
     attempt: { readonly name: string; readonly password: string; readonly device: string | null },
     request: ApiRequest,
-  ) => Promise<
-    { readonly token: string; readonly device: string } | { readonly retryAfter: number } | 'wrong'
-  >;
+  ) => Promise<Begun | { readonly secondStep: string }>;
+  /** Ends the second step. `expired`: the password must be given again. */
+  readonly enterCode: (
+    attempt: { readonly secondStep: string; readonly code: string; readonly device: string | null },
+    request: ApiRequest,
+  ) => Promise<Begun | 'expired'>;
   readonly logOut: (token: string) => Promise<void>;
 }
 
@@ -24,6 +33,8 @@ interface Shown {
   readonly retryAfter?: number;
 }
 
+const CODE_PATH = '/dashboard/login/code';
+
 export const loginPages = (deps: LoginDeps): OpenRoute[] => [
   {
     method: 'GET',
@@ -34,11 +45,14 @@ export const loginPages = (deps: LoginDeps): OpenRoute[] => [
     },
   },
   { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(deps, request) },
+  { method: 'GET', path: CODE_PATH, handle: () => redirectAfterPost('/dashboard/login') },
+  { method: 'POST', path: CODE_PATH, handle: (request) => enterCode(deps, request) },
 ];
 
 export const logoutAction = ({ logOut }: LoginDeps): PageRoute => ({
   method: 'POST',
   path: '/dashboard/logout',
+  needs: 'read-only',
   beforeAll: true,
   endsLogins: true,
   handle: async ({ token }) => {
@@ -57,7 +71,7 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
       ${field('Password', 'password', { type: 'password', required: true, autocomplete: 'current-password' })}
       <button>Log in</button>
     </form>
-    <p><small>No login yet? Whoever runs this service makes one with
+    <p><small>No login yet? An owner of your team invites you, and whoever runs this service makes the first user with
       <code>doorplate user create</code>. The dashboard needs https, or a browser on the same machine.</small></p>`,
     status,
     retryAfter,
@@ -80,6 +94,54 @@ async function logIn({ logIn }: LoginDeps, request: ApiRequest): Promise<Reply> 
     const { retryAfter } = outcome;
     const message = `Too many attempts. Wait ${Math.ceil(retryAfter / 60)} min, then try again.`;
     return loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429, retryAfter });
+  }
+  if ('secondStep' in outcome) return codePage({ next, secondStep: outcome.secondStep });
+  return redirectAfterPost(next, undefined, loginAndDeviceCookies(outcome.token, outcome.device));
+}
+
+interface CodeShown extends Pick<Shown, 'next' | 'error' | 'status' | 'retryAfter'> {
+  readonly secondStep: string;
+}
+
+const codePage = ({ next, secondStep, error, status = 200, retryAfter }: CodeShown): Reply =>
+  showBare(
+    'Enter your code',
+    html`${error && alert(error)}
+    <form method="post" action="${CODE_PATH}">
+      <input type="hidden" name="next" value="${next}">
+      <input type="hidden" name="second_step" value="${secondStep}">
+      ${field('Code', 'code', {
+        required: true,
+        autocomplete: 'one-time-code',
+        maxlength: 100,
+        hint: 'The six digits that your app shows, or one of your recovery codes.',
+      })}
+      <button>Log in</button> <a class="button quiet" href="/dashboard/login">Start again</a>
+    </form>
+    <p><small>Neither phone nor recovery codes? An owner of your team, or whoever runs this service, can turn the second factor
+      off.</small></p>`,
+    status,
+    retryAfter,
+  );
+
+async function enterCode({ enterCode }: LoginDeps, request: ApiRequest): Promise<Reply> {
+  const form = formOf(request);
+  const next = ownPath(form.get('next'));
+  const secondStep = form.get('second_step') ?? '';
+  const device = deviceIn(request.header('cookie'));
+  const outcome = await enterCode({ secondStep, code: form.get('code') ?? '', device }, request);
+  if (outcome === 'expired') {
+    const message = 'Too much time has passed since your password. Log in again.';
+    return loginPage({ next, error: { message, code: 'login_expired' }, status: 401 });
+  }
+  if (outcome === 'wrong') {
+    const message = 'The code is wrong or was used before. Enter the one that your app shows now.';
+    return codePage({ next, secondStep, error: { message, code: 'wrong_code' }, status: 401 });
+  }
+  if ('retryAfter' in outcome) {
+    const { retryAfter } = outcome;
+    const message = `Too many attempts. Wait ${Math.ceil(retryAfter / 60)} min, then try again.`;
+    return codePage({ next, secondStep, error: { message, code: 'login_limit' }, status: 429, retryAfter });
   }
   return redirectAfterPost(next, undefined, loginAndDeviceCookies(outcome.token, outcome.device));
 }

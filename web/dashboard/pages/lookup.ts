@@ -46,7 +46,7 @@ const PATH = '/dashboard/lookup';
 /** One address, asked for as the API would be: with a key of the partner's, whose limits and usage it counts against. */
 export const lookupPages = (deps: LookupDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => lookup(deps, visit) },
-  { method: 'POST', path: PATH, handle: (visit) => submit(deps, visit) },
+  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => submit(deps, visit) },
 ];
 
 async function lookup(deps: LookupDeps, visit: Visit, failed: ErrorAnswer | null = null): Promise<Reply> {

@@ -29,14 +29,30 @@ export interface RevealDeps {
 
 /** Reveals of a company, and their results. */
 export const revealPages = (deps: RevealDeps): PageRoute[] => [
-  { method: 'GET', path: '/dashboard/sessions/reveal', handle: (visit) => askRevealSeveral(deps, visit) },
-  { method: 'POST', path: '/dashboard/sessions/reveal', handle: (visit) => revealSeveral(visit) },
+  {
+    method: 'GET',
+    path: '/dashboard/sessions/reveal',
+    needs: 'member',
+    handle: (visit) => askRevealSeveral(deps, visit),
+  },
+  {
+    method: 'POST',
+    path: '/dashboard/sessions/reveal',
+    needs: 'member',
+    handle: (visit) => revealSeveral(visit),
+  },
   {
     method: 'GET',
     path: '/dashboard/sessions/:session_id/reveal',
+    needs: 'member',
     handle: (visit) => askReveal(deps, visit),
   },
-  { method: 'POST', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => reveal(deps, visit) },
+  {
+    method: 'POST',
+    path: '/dashboard/sessions/:session_id/reveal',
+    needs: 'member',
+    handle: (visit) => reveal(deps, visit),
+  },
   { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
 ];
 

@@ -1,5 +1,5 @@
 import { redirectAfterPost } from '../answers.ts';
-import { listTrackers, type Visit } from '../api.ts';
+import { listTrackers, mayChange, type Visit } from '../api.ts';
 import { type Content, copyable, form, html } from '../components.ts';
 import type { PageRoute } from '../routes.ts';
 
@@ -23,6 +23,7 @@ const YEAR_SECONDS = 365 * 24 * 3_600;
 export const hideStart: PageRoute = {
   method: 'POST',
   path: '/dashboard/start/hide',
+  needs: 'read-only',
   handle: () =>
     redirectAfterPost('/dashboard', undefined, {
       'set-cookie': `${COOKIE}=hidden; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=${YEAR_SECONDS}`,
@@ -31,7 +32,7 @@ export const hideStart: PageRoute = {
 
 /** The first steps of an account; null when all are done or hidden. */
 export async function startPanel({ startState }: StartDeps, visit: Visit): Promise<Content> {
-  if (visit.request.header('cookie')?.includes(`${COOKIE}=hidden`)) return null;
+  if (!mayChange(visit) || visit.request.header('cookie')?.includes(`${COOKIE}=hidden`)) return null;
   const [state, { trackers }] = await Promise.all([startState(visit.user.partner_id), listTrackers(visit)]);
   const { hasLookedUp, hasVisit, hasDelivery, webhookId } = state;
   if (hasLookedUp && hasVisit && hasDelivery) return null;

@@ -1,7 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, listTrackers, type Refused, textOf, type Visit } from '../api.ts';
+import { type ErrorAnswer, listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
 import { barChart, dayLabel } from '../charts.ts';
 import {
   badge,
@@ -29,7 +29,7 @@ const PATH = '/dashboard/trackers';
 /** The partner's trackers, pixels on customers' websites: all of them, and a new one. */
 export const trackerListPages: readonly PageRoute[] = [
   { method: 'GET', path: PATH, handle: (visit) => list(visit) },
-  { method: 'POST', path: PATH, handle: (visit) => create(visit) },
+  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(visit) },
 ];
 
 async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
@@ -61,12 +61,15 @@ async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
             ]),
           )
     }
-    <section class="panel" id="create"><h2>Add a website</h2>${form(
-      visit,
-      PATH,
-      html`${trackerFields(visit, { name: '', origins: [], customer_reference: null }, refused)}
+    ${
+      mayChange(visit) &&
+      html`<section class="panel" id="create"><h2>Add a website</h2>${form(
+        visit,
+        PATH,
+        html`${trackerFields(visit, { name: '', origins: [], customer_reference: null }, refused)}
       <button>Create the tracker</button>`,
-    )}</section>`,
+      )}</section>`
+    }`,
   });
 }
 
@@ -129,21 +132,29 @@ const TRACKER = '/v1/trackers/:tracker_id';
 export const trackerPages = (deps: InstallDeps): readonly PageRoute[] => [
   { method: 'GET', path: `${PATH}/:tracker_id`, handle: (visit) => one(deps, visit) },
   ...installCheckPages,
-  { method: 'POST', path: `${PATH}/:tracker_id/change`, handle: (visit) => update(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:tracker_id/change`,
+    needs: 'member',
+    handle: (visit) => update(deps, visit),
+  },
   {
     method: 'POST',
     path: `${PATH}/:tracker_id/disable`,
+    needs: 'member',
     handle: (visit) => change(deps, visit, 'DELETE', TRACKER, 'tracker-disabled'),
   },
   {
     method: 'POST',
     path: `${PATH}/:tracker_id/enable`,
+    needs: 'member',
     handle: (visit) => change(deps, visit, 'POST', `${TRACKER}/enable`, 'tracker-enabled'),
   },
-  { method: 'GET', path: `${PATH}/:tracker_id/delete`, handle: (visit) => askDelete(visit) },
+  { method: 'GET', path: `${PATH}/:tracker_id/delete`, needs: 'member', handle: (visit) => askDelete(visit) },
   {
     method: 'POST',
     path: `${PATH}/:tracker_id/delete`,
+    needs: 'member',
     handle: (visit) => change(deps, visit, 'POST', `${TRACKER}/delete`, 'tracker-deleted'),
   },
 ];
@@ -197,13 +208,15 @@ async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Pr
       ${copyable('Snippet', tracker.snippet)}</section>
     ${installCheck(visit, tracker, evidence)}
     ${usage.ok && usageOf(usage.body, days)}
-    <section><h2>Change</h2>${form(
-      visit,
-      `${at}/change`,
-      html`${trackerFields(visit, tracker, refused)}
+    ${
+      mayChange(visit) &&
+      html`<section><h2>Change</h2>${form(
+        visit,
+        `${at}/change`,
+        html`${trackerFields(visit, tracker, refused)}
       <p>Visits are judged by the new websites within a second. The snippet stays.</p>
       <button>Save</button>`,
-    )}</section>
+      )}</section>
     <section><h2>${tracker.disabled_at === null ? 'Disable' : 'Enable or delete'}</h2>${
       tracker.disabled_at === null
         ? form(
@@ -214,7 +227,8 @@ async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Pr
           )
         : html`${form(visit, `${at}/enable`, html`<button>Enable the tracker</button>`)}
           <p><a class="button danger" href="${at}/delete">Delete the tracker…</a></p>`
-    }</section>
+    }</section>`
+    }
     <p><a href="${PATH}">All trackers</a></p>`,
   });
 }

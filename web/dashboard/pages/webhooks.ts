@@ -32,7 +32,7 @@ const EVENTS = [
 /** The partner's webhook endpoints: all of them, and a new one. */
 export const webhookListPages: readonly PageRoute[] = [
   { method: 'GET', path: PATH, handle: (visit) => list(visit) },
-  { method: 'POST', path: PATH, handle: (visit) => create(visit) },
+  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(visit) },
 ];
 
 interface WebhookList {
@@ -117,14 +117,24 @@ const WEBHOOK = '/v1/webhooks/:webhook_id';
 
 export const webhookPages: readonly PageRoute[] = [
   { method: 'GET', path: `${PATH}/:webhook_id`, handle: (visit) => one(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id`, handle: (visit) => change(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id/pause`, handle: (visit) => enable(visit, false) },
-  { method: 'POST', path: `${PATH}/:webhook_id/enable`, handle: (visit) => enable(visit, true) },
-  { method: 'POST', path: `${PATH}/:webhook_id/test`, handle: (visit) => test(visit) },
-  { method: 'GET', path: `${PATH}/:webhook_id/rotate`, handle: (visit) => askRotate(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id/rotate`, handle: (visit) => rotate(visit) },
-  { method: 'GET', path: `${PATH}/:webhook_id/delete`, handle: (visit) => askDelete(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id/delete`, handle: (visit) => remove(visit) },
+  { method: 'POST', path: `${PATH}/:webhook_id`, needs: 'member', handle: (visit) => change(visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:webhook_id/pause`,
+    needs: 'member',
+    handle: (visit) => enable(visit, false),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/:webhook_id/enable`,
+    needs: 'member',
+    handle: (visit) => enable(visit, true),
+  },
+  { method: 'POST', path: `${PATH}/:webhook_id/test`, needs: 'member', handle: (visit) => test(visit) },
+  { method: 'GET', path: `${PATH}/:webhook_id/rotate`, needs: 'member', handle: (visit) => askRotate(visit) },
+  { method: 'POST', path: `${PATH}/:webhook_id/rotate`, needs: 'member', handle: (visit) => rotate(visit) },
+  { method: 'GET', path: `${PATH}/:webhook_id/delete`, needs: 'member', handle: (visit) => askDelete(visit) },
+  { method: 'POST', path: `${PATH}/:webhook_id/delete`, needs: 'member', handle: (visit) => remove(visit) },
 ];
 
 const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });

@@ -1,0 +1,38 @@
+import { field, type Html, html } from './components.ts';
+
+/** Why a password is weak; null: it is not. Call it only with a password of allowed length: its time grows with the square. */
+export type WeaknessOf = (password: string, userName: string) => 'common' | 'repeated' | 'name' | null;
+
+const MIN_LENGTH = 12;
+const MAX_LENGTH = 200;
+
+/** The two fields for a password that a user chooses. */
+export const newPasswordFields = (label: string): Html => html`${field(label, 'password', {
+  type: 'password',
+  required: true,
+  autocomplete: 'new-password',
+  hint: `At least ${MIN_LENGTH} characters. Several words are easier to remember than signs.`,
+})}
+${field(`${label} again`, 'again', { type: 'password', required: true, autocomplete: 'new-password' })}`;
+
+const WEAKNESSES = {
+  common: 'The new password is one of those that many people use, and that is tried first.',
+  repeated: 'The new password repeats a few characters.',
+  name: 'The new password contains your user name or the name of this service.',
+} as const;
+
+/** What is wrong with the password in a form with `newPasswordFields`; null: nothing. */
+export function problemWithPassword(
+  form: URLSearchParams,
+  userName: string,
+  weaknessOf: WeaknessOf,
+): string | null {
+  const password = form.get('password') ?? '';
+  const { length } = [...password];
+  if (password !== (form.get('again') ?? '')) return 'The two new passwords differ.';
+  if (length < MIN_LENGTH || length > MAX_LENGTH)
+    return `The new password must have ${MIN_LENGTH} to ${MAX_LENGTH} characters.`;
+  if (password === form.get('current')) return 'The new password is the one until now.';
+  const weakness = weaknessOf(password, userName);
+  return weakness && WEAKNESSES[weakness];
+}
