@@ -33,7 +33,7 @@ const walks = (states: readonly RecoverableState[], columns: string, more: strin
     .flatMap((state) => deliveredTypeSchema.options.map((type) => walk(state, type, columns, more)))
     .join(' union all ');
 
-const COUNT = `select count(*)::float8 as deliveries from (select from (${walks(STATES, '1', 'limit $5')}) each limit $5) some`;
+const COUNT = `select count(*)::float8 as deliveries from (select from (${walks(STATES, '1', 'limit $5')}) walked limit $5) counted`;
 
 /** Counts what a recovery would cover, up to `limit`. */
 export async function countRecoverable(pool: pg.Pool, what: Recoverable, limit: number): Promise<number> {
