@@ -1,6 +1,6 @@
 import type { CommandContext } from '../commands/handle.ts';
 import { retryFailed } from '../commands/webhooks/retry-deliveries.ts';
-import { isoTime, MINUTE } from '../domain/kernel/time.ts';
+import { DAY, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
 import { asUuid } from '../http/contract/parameters.ts';
@@ -12,7 +12,7 @@ import { weaknessOf } from '../platform/crypto/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/limits/rate-limit.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
 import { createDashboardLogins, createLogins } from '../processors/partners/logins.ts';
-import { listDays, listMonths } from '../queries/billing/reveal-units.ts';
+import { listMonths } from '../queries/billing/reveal-units.ts';
 import {
   findKey,
   findPartner,
@@ -22,21 +22,32 @@ import {
 } from '../queries/partners/partners.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
 import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
-import { recentSessions } from '../read-api/sessions/sessions.ts';
-import { readDays } from '../read-api/usage/get-usage.ts';
+import { listCompanies, listCompanyVisits } from '../read-api/reveals/companies.ts';
+import { searchSessions } from '../read-api/sessions/sessions.ts';
+import {
+  type Range,
+  readAllowance,
+  readLookupDays,
+  readStartState,
+  readTrackerDays,
+} from '../read-api/usage/partner-usage.ts';
 import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
 import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
-import type { ApiDeps, Visit } from '../web/dashboard/api.ts';
+import { type ApiDeps, createApi, type Visit } from '../web/dashboard/api.ts';
 import { type AccountDeps, accountPages } from '../web/dashboard/pages/account.ts';
 import { billingPages } from '../web/dashboard/pages/billing.ts';
+import { companyPages, MAX_VISITS } from '../web/dashboard/pages/companies.ts';
 import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../web/dashboard/pages/deliveries.ts';
 import { domainPages } from '../web/dashboard/pages/domains.ts';
 import { type DashboardKey, type KeyDeps, keyPages } from '../web/dashboard/pages/keys.ts';
 import { type LoginDeps, loginPages, logoutAction } from '../web/dashboard/pages/login.ts';
-import { type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
+import { type LookupDeps, lookupPages } from '../web/dashboard/pages/lookup.ts';
+import { type Attention, type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
 import { revealPages } from '../web/dashboard/pages/reveals.ts';
 import { type SessionDeps, sessionPages } from '../web/dashboard/pages/sessions.ts';
+import { hideStart } from '../web/dashboard/pages/start.ts';
 import { trackerListPages, trackerPages } from '../web/dashboard/pages/trackers.ts';
+import { usagePages } from '../web/dashboard/pages/usage.ts';
 import { webhookListPages, webhookPages } from '../web/dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../web/dashboard/routes.ts';
 import { createKeyChanges } from '../write-api/partners/keys.ts';
@@ -105,24 +116,93 @@ const upToDate =
     return read(...args);
   };
 
-const dashboardOverview = ({ db }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
-  requests: upToDate(waitForHead, (partnerId: string, since: string) => readDays(db, partnerId, since)),
-  reveals: upToDate(waitForHead, (partnerId: string, since: string) => listDays(db, partnerId, since)),
+const dashboardOverview = ({ db, clock }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
+  lookups: upToDate(waitForHead, (partnerId: string, range: Range) => readLookupDays(db, partnerId, range)),
+  trackerDays: (partnerId, trackerId, range) => readTrackerDays(db, partnerId, trackerId, range),
+  companies: (partnerId, trackerId, range) => listCompanies(db, { partnerId, trackerId, ...range }),
+  startState: (partnerId) => readStartState(db, partnerId),
+  attention: ({ user }) => readAttention(db, user.partner_id, clock.now()),
 });
 
+const KEY_EXPIRES_SOON_MS = 14 * DAY;
+
+/** What a partner should look at: keys that are about to expire, allowances that are nearly used, domains that ceased to point here. */
+async function readAttention(db: Runtime['db'], partnerId: string, now: number): Promise<Attention[]> {
+  const [keys, allowance, domains] = await Promise.all([
+    listLatestKeys(db, partnerId, isoTime(now), 0),
+    readAllowance(db, partnerId, startOfToday(now)),
+    listDomainsOfPartner(db, partnerId),
+  ]);
+  const expiring = keys.filter(
+    ({ expires_at }) => expires_at !== null && Date.parse(expires_at) < now + KEY_EXPIRES_SOON_MS,
+  );
+  const nearlyUsed = keys.filter(({ key_id, new_enrichments_per_day: of }) => {
+    const used = allowance.reserved.get(key_id) ?? 0;
+    return of !== null && of > 0 && used >= of * NEARLY;
+  });
+  const pendingLimit = Math.max(0, ...keys.map(({ pending_enrichments }) => pending_enrichments));
+  return [
+    ...domains
+      .filter(({ status, activated_at }) => status === 'failed' && activated_at !== null)
+      .map(({ hostname, tracker_id, domain_id }) => ({
+        tone: 'bad' as const,
+        text: `${hostname} no longer points here, so its snippet collects nothing.`,
+        href: `/dashboard/domains/${tracker_id}/${domain_id}`,
+        action: 'See what its DNS lacks',
+      })),
+    ...nearlyUsed.map(({ key_id, name, new_enrichments_per_day }) => ({
+      tone: 'wait' as const,
+      text: `The key “${name}” has used ${allowance.reserved.get(key_id)} of ${new_enrichments_per_day} new enrichments today.`,
+      href: '/dashboard/usage',
+      action: 'See its usage',
+    })),
+    ...(allowance.pending > 0 && allowance.pending >= pendingLimit * NEARLY
+      ? [
+          {
+            tone: 'wait' as const,
+            text: `${allowance.pending} enrichments are unfinished; from ${pendingLimit} on new ones are refused.`,
+            href: '/dashboard/usage',
+            action: 'See the usage',
+          },
+        ]
+      : []),
+    ...expiring.map(({ key_id, name, expires_at }) => ({
+      tone: 'wait' as const,
+      text: `The key “${name}” expires on ${expires_at?.slice(0, 10)}.`,
+      href: `/dashboard/keys/${key_id}`,
+      action: 'Change its expiry',
+    })),
+  ];
+}
+
+const startOfToday = (now: number): string => `${utcDay(now)}T00:00:00.000Z`;
+
+/** The share of a limit from which on it is warned of. */
+const NEARLY = 0.8;
+
 const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionDeps => ({
-  recent: upToDate(waitForHead, ({ user, request }: Visit, trackerId, before) =>
-    recentSessions(runtime, {
-      partnerId: user.partner_id,
-      trackerId,
-      before,
-      now: request.receivedAt,
-    }),
+  search: upToDate(waitForHead, ({ user, request }: Visit, search) =>
+    searchSessions(runtime, user.partner_id, search, request.receivedAt),
   ),
   revealsOf: upToDate(waitForHead, (partnerId: string, sessionIds: readonly string[]) =>
     listRevealsOf(runtime.db, partnerId, sessionIds),
   ),
 });
+
+/** Lookups from a page, made by a key of the partner's that can be used. */
+function dashboardLookups(
+  { db, clock }: Runtime,
+  callAs: ReturnType<typeof createApi>['callAs'],
+): LookupDeps {
+  const usableKeys = (partnerId: string) => listLatestKeys(db, partnerId, isoTime(clock.now()), 0);
+  return {
+    usableKeys,
+    asKey: async ({ user, request }, keyId) => {
+      const key = (await usableKeys(user.partner_id)).find(({ key_id }) => key_id === keyId);
+      return key === undefined ? null : callAs(request, { kind: 'key', ...key });
+    },
+  };
+}
 
 /** Retries all failed deliveries as the API's retry does one. */
 function dashboardRetries(runtime: Runtime, waitForHead: WaitForHead): DeliveryDeps {
@@ -162,10 +242,10 @@ export interface Dashboard {
 
 /** Builds the dashboard: pages on the API's own routes, with separate logins. */
 export function buildDashboard(
-  { runtime, limiter, ownWrite, waitForHead }: ApiContext,
+  { runtime, limiter, ownWrite, waitForHead, publicUrl }: ApiContext,
   api: ApiDeps,
 ): Dashboard {
-  const { db, config, digest } = runtime;
+  const { db, config, digest, clock } = runtime;
   const logins = createLogins(runtime);
   const visitorAddress = createVisitorAddress(config.TRUSTED_PROXIES);
   const networkOfVisitor = (request: ApiRequest): string => digest(networkOf(visitorAddress(request)));
@@ -190,11 +270,18 @@ export function buildDashboard(
     countLogins: logins.count,
     endLogins: logins.endAll,
   };
+  const overview = dashboardOverview(
+    runtime,
+    waitForHead(['usage', 'tracker-usage', 'reveals', 'sessions', 'reveal-units']),
+  );
+  const keysOf = (partnerId: string) => listLatestKeys(db, partnerId, isoTime(clock.now()), ENDED_SHOWN);
   const sessions = dashboardSessions(runtime, waitForHead(['sessions', 'reveals']));
   const audits = createRequestedAudits(runtime);
   const months = upToDate(waitForHead(['reveal-units']), (partnerId: string) => listMonths(db, partnerId));
+  const { callAs } = createApi(api);
   const routes = dashboardRoutes({
     ...api,
+    publicUrl,
     findLogin: logins.find,
     admitForm: async ({ user_id }) =>
       secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
@@ -203,7 +290,25 @@ export function buildDashboard(
     pages: [
       logoutAction(login),
       ...accountPages(account),
-      overviewPage(dashboardOverview(runtime, waitForHead(['usage', 'reveal-units']))),
+      overviewPage(overview),
+      ...companyPages({
+        ...overview,
+        companyVisits: ({ user, scope, request }, name) =>
+          listCompanyVisits(db, {
+            partnerId: user.partner_id,
+            trackerId: scope.trackerId,
+            from: isoTime(request.receivedAt - SESSIONS_KEPT_MS),
+            name,
+            limit: MAX_VISITS,
+          }),
+      }),
+      ...usagePages({
+        ...overview,
+        keys: keysOf,
+        allowance: (partnerId) => readAllowance(db, partnerId, startOfToday(clock.now())),
+      }),
+      ...lookupPages(dashboardLookups(runtime, callAs)),
+      hideStart,
       ...sessionPages(sessions),
       ...revealPages(sessions),
       ...trackerListPages,
@@ -215,13 +320,15 @@ export function buildDashboard(
       ...webhookPages,
       ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
-      ...billingPages({ ...audits, months }),
+      ...billingPages({ ...audits, months, trackerDays: overview.trackerDays }),
     ],
   });
   return { routes, close: audits.close };
 }
 
 /** More than a person needs; it limits scripts that use a person's cookie. */
+/** Sessions, with their reveals, live so long. */
+const SESSIONS_KEPT_MS = 30 * DAY;
 const FORMS_PER_MINUTE = 60;
 const PAGES_PER_SECOND = 30;
 

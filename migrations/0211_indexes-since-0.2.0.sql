@@ -107,3 +107,6 @@ create index concurrently webhook_delivery_to_expire on read.webhook_delivery (w
 -- The dashboard's lists of deliveries are filtered by state, type and day; a recovery counts and finds what failed or waits since a time.
 drop index concurrently if exists read.webhook_delivery_listed;
 create index concurrently webhook_delivery_listed on read.webhook_delivery (webhook_id, state, type, created_at, position);
+-- The dashboard groups the newest reveals that found a company.
+drop index concurrently if exists read.reveal_of_company;
+create index concurrently reveal_of_company on read.reveal (partner_id, completed_at) where result ->> 'match_type' = 'company';

@@ -18,6 +18,7 @@ interface LoggedIn {
   readonly partner_name: string;
   /** Whether an operator set the password, so that it must be changed first. */
   readonly is_first: boolean;
+  readonly time_zone: string;
 }
 
 export interface Logins {
@@ -107,7 +108,7 @@ const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'
     const { rows } = await pool.query<LoggedIn & { digest: string; used_at: Date; began_at: Date }>({
       name: 'logins',
       text: `select encode(l.digest, 'hex') as digest, u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first,
-                    l.used_at, l.began_at
+                    'UTC' as time_zone,                    l.used_at, l.began_at
              from work.login l
              join read.user_account u using (user_id)
              join read.partner p using (partner_id)

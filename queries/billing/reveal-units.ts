@@ -105,20 +105,6 @@ export async function listMonths(db: DatabasePool, partnerId: string): Promise<r
   return months;
 }
 
-const dayRow = z.object({ day: z.string(), completed: z.number(), units: z.number() });
-
-/** The same by UTC day (`YYYY-MM-DD`) since an instant (ISO 8601), days without any left out. */
-export const listDays = (
-  db: DatabasePool,
-  partnerId: string,
-  since: string,
-): Promise<readonly z.output<typeof dayRow>[]> =>
-  db.any(sql.type(dayRow)`
-    select to_char(completed_at at time zone 'UTC', 'YYYY-MM-DD') as day, count(*)::int as completed,
-           sum(units)::int as units
-    from read.reveal_unit where partner_id = ${partnerId} and completed_at >= ${since}::timestamptz
-    group by day order by day`);
-
 /** The first instant of a UTC month `YYYY-MM`, and that of the next. */
 export const monthStart = (month: string): string => `${month}-01T00:00:00.000Z`;
 export function monthEnd(month: string): string {

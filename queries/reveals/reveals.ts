@@ -35,7 +35,9 @@ const revealOfSession = z.object({
   created_at: z.string(),
   completed_at: z.string().nullable(),
   billable: z.boolean().nullable(),
-  company: z.string().nullable(),
+  match_type: z.string().nullable(),
+  /** Of the company or, of another match, of whoever runs the network. */
+  name: z.string().nullable(),
 });
 export type RevealOfSession = z.output<typeof revealOfSession>;
 
@@ -49,7 +51,8 @@ export const listRevealsOf = (
   sessionIds: readonly string[],
 ): Promise<readonly RevealOfSession[]> =>
   db.any(sql.type(revealOfSession)`
-    select r.reveal_id, r.session_id, r.created_at, r.completed_at, r.billable, r.result -> 'company' ->> 'name' as company
+    select r.reveal_id, r.session_id, r.created_at, r.completed_at, r.billable, r.result ->> 'match_type' as match_type,
+           r.result -> 'company' ->> 'name' as name
     from unnest(${sql.array([...sessionIds], 'uuid')}) as s (session_id)
     cross join lateral (
       select * from read.reveal o

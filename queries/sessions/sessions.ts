@@ -58,11 +58,63 @@ export function readFeed(
     order by s.position limit ${limit}`);
 }
 
-/** Lists the unexpired sessions before a position (null: the end), newest first, for the dashboard. */
-export function readRecent(
+/** What a search of the dashboard's finds; null and undefined: any. */
+export interface SessionFilter {
+  /** ISO 3166-1 alpha-2; `unknown`: none was found. */
+  readonly country?: string;
+  readonly revealed?: 'yes' | 'no';
+  /** Part of a revealed company's name. */
+  readonly company?: string;
+  /** First seen since this instant (ISO 8601), and before that one. */
+  readonly from?: string;
+  readonly to?: string;
+}
+
+interface ScanQuery extends Omit<FeedQuery, 'after' | 'limit'> {
+  /** Position before which the sessions stand; null: the end. */
+  readonly before: bigint | null;
+  readonly filter: SessionFilter;
+  /** Sessions that are looked at, and of which at most so many are found. */
+  readonly scan: number;
+}
+
+const scannedRow = z.object({
+  scanned_to: z.string().nullable(),
+  oldest: z.string().nullable(),
+  scanned: z.number(),
+  // What a left join leaves empty where nothing was found.
+  session_id: z.string().nullable(),
+  tracker_id: z.string().nullable(),
+  customer_reference: z.string().nullable(),
+  visitor_country: z.string().nullable(),
+  sealed: z.string().nullable(),
+  first_seen_at: z.string().nullable(),
+  last_seen_at: z.string().nullable(),
+  expires_at: z.string().nullable(),
+  position: z.string().nullable(),
+});
+
+export interface Scan {
+  readonly rows: readonly SessionRow[];
+  /** Position of the last session that was looked at; null: there was none. */
+  readonly scannedTo: bigint | null;
+  /** Whether there is nothing more to look at. */
+  readonly isEnd: boolean;
+}
+
+/** A session is revealed when one of its reveals is complete. */
+const revealOf = (condition: ReturnType<typeof sql.fragment>) => sql.fragment`exists (
+  select from read.reveal r
+  where r.session_id = s.session_id and r.partner_id = s.partner_id and r.completed_at is not null and ${condition})`;
+
+/**
+ * Looks at the newest unexpired sessions before a position and returns those that the filter finds, newest first. It costs as much
+ * for few as for a million sessions, since it looks at `scan` of them.
+ */
+export async function scanSessions(
   db: DatabasePool,
-  { partnerId, trackerId, before, limit, now }: Omit<FeedQuery, 'after'> & { readonly before: bigint | null },
-): Promise<readonly SessionRow[]> {
+  { partnerId, trackerId, before, now, filter, scan }: ScanQuery,
+): Promise<Scan> {
   const cursor =
     before === null ? sql.fragment`true` : sql.fragment`s.position < ${before.toString()}::bigint`;
   // Trackers' ids stand on public pages. Of another partner's tracker no row is read: to find none among them that is the
@@ -72,10 +124,65 @@ export function readRecent(
       ? sql.fragment`s.partner_id = ${partnerId}`
       : sql.fragment`s.tracker_id = ${trackerId} and exists (
           select from read.tracker own where own.tracker_id = ${trackerId} and own.partner_id = ${partnerId})`;
-  return db.any(sql.type(sessionRow)`
-    select ${COLUMNS} ${FROM}
-    where ${whose} and ${cursor} and s.expires_at > ${new Date(now).toISOString()}::timestamptz
-    order by s.position desc limit ${limit}`);
+  const { country, revealed, company, from, to } = filter;
+  const conditions = [
+    ...(country === undefined
+      ? []
+      : [
+          country === 'unknown'
+            ? sql.fragment`s.visitor_country is null`
+            : sql.fragment`s.visitor_country = ${country}`,
+        ]),
+    ...(from === undefined ? [] : [sql.fragment`s.first_seen_at >= ${from}::timestamptz`]),
+    ...(to === undefined ? [] : [sql.fragment`s.first_seen_at < ${to}::timestamptz`]),
+    ...(revealed === undefined
+      ? []
+      : [
+          revealed === 'yes'
+            ? revealOf(sql.fragment`true`)
+            : sql.fragment`not ${revealOf(sql.fragment`true`)}`,
+        ]),
+    ...(company === undefined
+      ? []
+      : [
+          revealOf(sql.fragment`r.result ->> 'match_type' = 'company'
+            and strpos(lower(r.result -> 'company' ->> 'name'), lower(${company})) > 0`),
+        ]),
+  ];
+  const matches = sql.join([sql.fragment`true`, ...conditions], sql.fragment` and `);
+  const rows = await db.any(sql.type(scannedRow)`
+    with candidates as materialized (
+      select * from read.session s
+      where ${whose} and ${cursor} and s.expires_at > ${new Date(now).toISOString()}::timestamptz
+      order by s.position desc limit ${scan})
+    select i.*, m.*
+    from (select min(position)::text as scanned_to, min(first_seen_at) as oldest, count(*)::int as scanned
+          from candidates) i
+    left join (select ${COLUMNS} from candidates s left join read.tracker t on t.tracker_id = s.tracker_id
+               where ${matches}) m on true
+    order by m.position::bigint desc`);
+  const [first] = rows;
+  return {
+    rows: rows.filter(({ session_id }) => session_id !== null) as readonly SessionRow[],
+    scannedTo: first?.scanned_to ? BigInt(first.scanned_to) : null,
+    isEnd: (first?.scanned ?? 0) < scan || (from !== undefined && (first?.oldest ?? '') < earlier(from)),
+  };
+}
+
+/** Sessions stand in the order of the log, from which the clocks of processes may differ a little. */
+const CLOCKS_DIFFER_MS = 3_600_000;
+const earlier = (instant: string): string => new Date(Date.parse(instant) - CLOCKS_DIFFER_MS).toISOString();
+
+/**
+ * Returns a position of the log behind which no session began before an instant (ISO 8601), from where a search for older ones may
+ * start; null: there is no older one. Of all partners, because expiry is the order that has an index.
+ */
+export async function positionAt(db: DatabasePool, instant: string, keptMs: number): Promise<bigint | null> {
+  const until = new Date(Date.parse(instant) + keptMs + CLOCKS_DIFFER_MS).toISOString();
+  const row = await db.maybeOne(sql.type(z.object({ position: z.string() }))`
+    select position::text as position from read.session where expires_at < ${until}::timestamptz
+    order by expires_at desc limit 1`);
+  return row === null ? null : BigInt(row.position) + 1n;
 }
 
 /** One session of the partner's, expired or not. */

@@ -1,11 +1,19 @@
 import type { DatabasePool } from 'slonik';
+import { DAY } from '../../domain/kernel/time.ts';
 import { asUuid, uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { DayKeys } from '../../platform/crypto/keyring.ts';
 import type { Reads } from '../../queries/reads.ts';
-import { findSession, readFeed, readRecent, toSessionBodies } from '../../queries/sessions/sessions.ts';
+import {
+  findSession,
+  positionAt,
+  readFeed,
+  type SessionFilter,
+  scanSessions,
+  toSessionBodies,
+} from '../../queries/sessions/sessions.ts';
 import type { TrackerDirectory } from '../../queries/trackers/directory.ts';
 import type { Cursors } from '../cursor.ts';
 import { namedParameters } from '../query.ts';
@@ -94,29 +102,72 @@ interface RecentDeps {
   readonly cursors: Cursors;
 }
 
-interface RecentQuery {
-  readonly partnerId: string;
+export interface SessionSearch extends SessionFilter {
   readonly trackerId: string | null;
+  /** Part of a label's name or value. Labels are sealed, so each session that is looked at is opened. */
+  readonly label?: string;
   /** The `older` of an earlier page of the same list; null: the first page. */
   readonly before: string | null;
-  readonly now: number;
+}
+
+export interface FoundSessions {
+  readonly sessions: readonly SessionBody[];
+  /** Where to go on; null: there is nothing older. */
+  readonly older: string | null;
+  /** The search stopped although there may be more matches: it has looked at as many sessions as one request may. */
+  readonly isCutShort: boolean;
 }
 
 const PAGE = 50;
+/** Sessions that one statement looks at under a filter, and one request. */
+const SCAN = 2_000;
+const MOST_SCANNED = 10_000;
+const SESSIONS_KEPT_MS = 30 * DAY;
 
-/** Returns a page of a partner's sessions, newest first; null if the cursor is of another list. */
-export async function recentSessions(
+/** Finds a partner's sessions, newest first, a page at a time; null if the cursor is of another list. */
+export async function searchSessions(
   { db, dayKeys, cursors }: RecentDeps,
-  { partnerId, trackerId, before, now }: RecentQuery,
-): Promise<{ readonly sessions: readonly SessionBody[]; readonly older: string | null } | null> {
+  partnerId: string,
+  { trackerId, before, label, ...filter }: SessionSearch,
+  now: number,
+): Promise<FoundSessions | null> {
   const list = `recent sessions ${partnerId}`;
-  const cursor = before === null ? null : await cursors.open(before, list);
+  const nothing = { sessions: [], older: null, isCutShort: false };
+  let cursor = before === null ? null : await cursors.open(before, list);
   if (cursor === null && before !== null) return null;
-  const found = await readRecent(db, { partnerId, trackerId, before: cursor, limit: PAGE + 1, now });
-  const page = found.slice(0, PAGE);
-  const last = page.at(-1);
+  const isPast = filter.to !== undefined && Date.parse(filter.to) < now;
+  if (cursor === null && isPast) {
+    cursor = await positionAt(db, filter.to ?? '', SESSIONS_KEPT_MS);
+    if (cursor === null) return nothing;
+  }
+  const isSearch =
+    isPast || [label, filter.country, filter.revealed, filter.company].some((one) => one !== undefined);
+  const scan = isSearch ? SCAN : PAGE + 1;
+  const found: { readonly body: SessionBody; readonly position: bigint }[] = [];
+  let isEnd = false;
+  for (let looked = 0; !isEnd && found.length <= PAGE && looked < MOST_SCANNED; looked += scan) {
+    const page = await scanSessions(db, { partnerId, trackerId, before: cursor, now, filter, scan });
+    const positions = new Map(page.rows.map(({ session_id, position }) => [session_id, BigInt(position)]));
+    const bodies = await toSessionBodies(page.rows, dayKeys);
+    found.push(
+      ...bodies
+        .filter((body) => label === undefined || hasLabel(body, label))
+        .map((body) => ({ body, position: positions.get(body.session_id) ?? 0n })),
+    );
+    cursor = page.scannedTo;
+    isEnd = page.isEnd;
+  }
+  const shown = found.slice(0, PAGE);
+  const hasMore = found.length > PAGE;
+  const next = hasMore ? (shown.at(-1)?.position ?? null) : isEnd ? null : cursor;
   return {
-    sessions: await toSessionBodies(page, dayKeys),
-    older: found.length > PAGE && last ? await cursors.seal(BigInt(last.position), list) : null,
+    sessions: shown.map(({ body }) => body),
+    older: next === null ? null : await cursors.seal(next, list),
+    isCutShort: !hasMore && next !== null,
   };
+}
+
+function hasLabel({ custom = {} }: SessionBody, text: string): boolean {
+  const wanted = text.toLowerCase();
+  return Object.entries(custom).some(([name, value]) => `${name}: ${value}`.toLowerCase().includes(wanted));
 }

@@ -63,40 +63,6 @@ const hasRevealed = (db: DatabasePool, keyId: string): Promise<boolean> =>
     select exists (select from read.reveal where key_id = ${keyId})
         or exists (select from read.reveal_unit where key_id = ${keyId}) as revealed`);
 
-const dayRow = z.object({
-  day: z.string(),
-  outcome: z.string(),
-  requests: z.number(),
-  cache_hits: z.number(),
-});
-
-/** Revoked keys whose answers are counted: a script may make and revoke any number. */
-const MAX_REVOKED_KEYS = 10_000;
-
-/**
- * The answers to all keys of a partner by UTC day (`YYYY-MM-DD`) and outcome, since an instant (ISO 8601). It reads key by key,
- * because a join reads the hours of all partners.
- */
-export const readDays = (
-  db: DatabasePool,
-  partnerId: string,
-  since: string,
-): Promise<readonly z.output<typeof dayRow>[]> =>
-  db.any(sql.type(dayRow)`
-    select to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as day, d.outcome, sum(d.requests)::bigint as requests,
-           sum(d.cache_hits)::bigint as cache_hits
-    from (
-      select key_id from read.api_key where partner_id = ${partnerId} and revoked_at is null
-      union all
-      (select key_id from read.api_key where partner_id = ${partnerId} and revoked_at >= ${since}::timestamptz
-       order by revoked_at desc limit ${MAX_REVOKED_KEYS})) k
-    cross join lateral (
-      select date_trunc('day', h.hour, 'UTC') as day, h.outcome, sum(h.requests) as requests,
-             sum(h.cache_hits) as cache_hits
-      from read.usage_hour h where h.key_id = k.key_id and h.hour >= ${since}::timestamptz
-      group by 1, 2) d
-    group by d.day, d.outcome order by d.day, d.outcome collate "C"`);
-
 const ACCOUNTING =
   'Counts every authenticated answer of /v1/lookup, GET polls, refused requests and rate limits included, ' +
   'committed before the answer was sent. Not counted: unauthorized calls, unknown paths and methods, too long ' +

@@ -6,7 +6,8 @@
 import type {
   ApiRequest,
   Caller,
-  DashboardUser,
+  KeyRequest,
+  KeyRoute,
   PartnerRequest,
   PartnerRoute,
   Reply,
@@ -16,6 +17,8 @@ import type {
 import { refusal } from '../../http/errors/error-catalog.ts';
 import type { Inadmissible } from '../../http/server/admission.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
+import type { Scope } from './scope.ts';
+import type { Times } from './times.ts';
 
 /** A user with a login, as the pages show it. */
 export interface LoggedInUser {
@@ -25,6 +28,8 @@ export interface LoggedInUser {
   readonly partner_name: string;
   /** An operator set the password: it must be changed first. */
   readonly is_first: boolean;
+  /** An IANA name, `UTC` until the user chooses another. */
+  readonly time_zone: string;
 }
 
 export interface ErrorAnswer {
@@ -55,29 +60,39 @@ export interface ApiDeps {
   readonly admit: (caller: Caller, route: Route) => Inadmissible | null | Promise<Inadmissible | null>;
 }
 
-/** The API for one request of a page. */
+/** The API for one request of a page: in the name of its user, or as one of the partner's keys would call it. */
 export function createApi({ routes, admit }: ApiDeps) {
-  const table = new Map<string, PartnerRoute>();
+  const table = new Map<string, PartnerRoute | KeyRoute>();
   for (const route of routes) {
-    if (route.access === 'partner') table.set(`${route.method} ${route.path}`, route);
+    if (route.access !== 'public') table.set(`${route.method} ${route.path}`, route);
   }
-  return (page: ApiRequest, { user_id, partner_id }: LoggedInUser): Api => {
-    const caller: DashboardUser = { kind: 'user', user_id, partner_id };
-    return async (method, path, options = {}) => {
+  const callAs =
+    (page: ApiRequest, caller: Caller): Api =>
+    async (method, path, options = {}) => {
       const route = table.get(`${method} ${path}`);
-      if (route === undefined) throw new TypeError(`the API has no ${method} ${path} for users`);
-      const refused = await admit(caller, route);
-      if (refused !== null) {
-        return toApiAnswer(refusal(page, refused.code, { retryAfter: refused.retryAfter }));
+      if (route === undefined || (route.access === 'key' && caller.kind !== 'key')) {
+        throw new TypeError(`the API has no ${method} ${path} for a ${caller.kind}`);
       }
-      return toApiAnswer(await route.handle(requestOf(page, caller, options)));
+      const request = requestOf(page, caller, options) as KeyRequest;
+      const refused = await admit(caller, route);
+      const answer =
+        refused === null
+          ? await route.handle(request)
+          : refusal(page, refused.code, { retryAfter: refused.retryAfter });
+      // What counts an answer to a key before it is sent counts it here too.
+      const counted = caller.kind === 'key' ? await route.beforeSend?.(request, answer) : undefined;
+      return toApiAnswer(counted ?? answer);
     };
+  return {
+    callAs,
+    callAsUser: (page: ApiRequest, { user_id, partner_id }: LoggedInUser): Api =>
+      callAs(page, { kind: 'user', user_id, partner_id }),
   };
 }
 
 const requestOf = (
   { id, receivedAt, startedAt, peer }: ApiRequest,
-  caller: DashboardUser,
+  caller: Caller,
   { params = {}, query = {}, body, idempotencyKey }: CallOptions,
 ): PartnerRequest => ({
   id,
@@ -106,8 +121,8 @@ function toApiAnswer<T>({ status, body, headers = {} }: Reply): ApiAnswer<T> {
   return { ok: false, status, ...parsed.error, ...(wait === undefined ? {} : { retryAfter: Number(wait) }) };
 }
 
-/** A request of a page by a logged-in user. */
-export interface Visit {
+/** A request of a page by a logged-in user, with how instants are written for that user. */
+export interface Visit extends Times {
   readonly request: ApiRequest;
   readonly user: LoggedInUser;
   /** The login's token in the browser's cookie. */
@@ -115,13 +130,19 @@ export interface Visit {
   /** The CSRF token of every form that changes something. */
   readonly csrf: string;
   readonly query: URLSearchParams;
+  readonly scope: Scope;
   /** Empty for a GET. */
   readonly form: URLSearchParams;
   readonly api: Api;
+  /** Of this service, as its callers see it. */
+  readonly publicUrl: string;
 }
 
 /** The trimmed text of a form's field; '' when it is missing. */
 export const textOf = (visit: Visit, name: string): string => visit.form.get(name)?.trim() ?? '';
+
+/** Whether the user may reveal, retry and change, so that the page offers it. The call itself is checked apart. */
+export const mayChange = (_visit: Visit): boolean => true;
 
 /** Lists the partner's trackers; `failed`: why they cannot be listed. */
 export async function listTrackers({ api }: Visit) {

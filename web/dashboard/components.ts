@@ -2,6 +2,7 @@ import { html as tag } from 'hono/html';
 import type { HtmlEscapedString } from 'hono/utils/html';
 
 import type { Visit } from './api.ts';
+import { linkTo, PERIODS } from './scope.ts';
 
 /** A piece of a page that is markup already. */
 export type Html = HtmlEscapedString;
@@ -57,20 +58,132 @@ export const select = (
   ${options.map(([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`)}
   </select></div>`;
 
-/** A table with its own scroll bar on a narrow screen, which the keyboard can focus then. */
-export const table = (
+interface TableOptions {
+  /** Columns of figures, from 0: they are set to the right. */
+  readonly numeric?: readonly number[];
+}
+
+/**
+ * A table with its own scroll bar on a narrow screen, which the keyboard can focus then. The first column names the row and links to
+ * what the row stands for.
+ */
+export function table(
   caption: string,
-  heads: readonly string[],
+  heads: readonly Content[],
   rows: readonly (readonly Content[])[],
-): Html => html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
+  { numeric = [] }: TableOptions = {},
+): Html {
+  const isNumeric = (column: number) => numeric.includes(column) && html` class="number"`;
+  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
   <caption>${caption}</caption>
-  <thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
-  <tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
+  <thead><tr>${heads.map((head, column) => html`<th scope="col"${isNumeric(column)}>${head}</th>`)}</tr></thead>
+  <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, column) => html`<td${isNumeric(column)}>${cell}</td>`)}</tr>`)}</tbody>
   </table></div>`;
+}
 
 /** A table, or what is shown in place of one without rows. */
-export const tableOr = (empty: Html, ...[caption, heads, rows]: Parameters<typeof table>): Html =>
-  rows.length === 0 ? empty : table(caption, heads, rows);
+export const tableOr = (empty: Html, ...[caption, heads, rows, options]: Parameters<typeof table>): Html =>
+  rows.length === 0 ? empty : table(caption, heads, rows, options);
+
+/**
+ * The filters of a page: website and period, and what the page adds. They are sent as a query, so that a filtered page has an
+ * address. The dates count when the period is `Custom`.
+ */
+export function filterForm({ scope }: Pick<Visit, 'scope'>, trackers: Trackers, more: Content = null): Html {
+  const { period, trackerId } = scope;
+  return html`<form class="filter" method="get">
+    ${trackerSelect(trackers, trackerId ?? '', 'All websites')}
+    ${select('Period', 'period', PERIODS, period.name)}
+    ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
+    ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
+    ${more}
+    <button class="quiet">Apply</button></form>`;
+}
+
+/** A search by name in a short list that is there as a whole. `q` in the address. */
+export const searchForm = ({ query }: Pick<Visit, 'query'>): Html =>
+  html`<form class="filter" method="get">${field('Search', 'q', { value: wantedName(query), maxlength: 200 })}
+    <button class="quiet">Search</button></form>`;
+
+const wantedName = (query: URLSearchParams): string => (query.get('q') ?? '').trim();
+
+/** The rows of a short list whose text has what is searched for. */
+export function searched<Row>(
+  { query }: Pick<Visit, 'query'>,
+  rows: readonly Row[],
+  textOf: (row: Row) => string,
+): readonly Row[] {
+  const text = wantedName(query).toLowerCase();
+  return text === '' ? rows : rows.filter((row) => textOf(row).toLowerCase().includes(text));
+}
+
+/** What a search that finds nothing shows. */
+export const noMatch = (path: string): Html =>
+  nothingYet('Nothing matches', html`<a href="${path}">Show all</a>`);
+
+/** How many rows a list shows, and the link to those after them. `next`: the parameters of the next page; null: there is none. */
+export function pager(
+  shown: Content,
+  next: {
+    readonly path: string;
+    readonly query: Readonly<Record<string, string | undefined>>;
+    readonly text: string;
+  } | null,
+): Html {
+  return html`<p class="pager"><span>${shown}</span>${
+    next && html` <a class="button quiet" href="${linkTo(next.path, next.query)}">${next.text}</a>`
+  }</p>`;
+}
+
+/** One figure with what it counts, and how it changed. */
+export interface Tile {
+  readonly name: string;
+  readonly value: Content;
+  readonly href?: string;
+  /** The figure of the period before; null: it is not kept. */
+  readonly before?: number | null;
+  readonly now?: number;
+}
+
+/** The figures at the head of a page. */
+export const tiles = (all: readonly Tile[]): Html =>
+  html`<dl class="tiles">${all.map(
+    ({
+      name,
+      value,
+      href,
+      before,
+      now = 0,
+    }) => html`<div><dt>${href === undefined ? name : html`<a href="${href}">${name}</a>`}</dt>
+    <dd>${value}${before !== undefined && html`<small>${changeText(now, before)}</small>`}</dd></div>`,
+  )}</dl>`;
+
+function changeText(now: number, before: number | null): string {
+  if (before === null) return 'no earlier period to compare';
+  if (before === 0) return now === 0 ? 'as before' : 'none before';
+  const change = Math.round(((now - before) / before) * 100);
+  return change === 0
+    ? 'as before'
+    : `${change > 0 ? '+' : '−'}${Math.abs(change)} % (${count(before)} before)`;
+}
+
+/** A share of a limit. `of` null: there is no limit. */
+export function gauge(name: string, used: number, of: number | null): Html {
+  if (of === null)
+    return html`<div class="gauge"><span>${name}</span><span>${count(used)}, no limit</span></div>`;
+  const share = of === 0 ? 1 : used / of;
+  return html`<div class="gauge"><span>${name}</span>
+    <meter min="0" max="${of}" value="${Math.min(used, of)}" low="${of * 0.8}" high="${of * 0.95}" optimum="0" aria-label="${name}">${count(used)}</meter>
+    <span>${count(used)} of ${count(of)}${share >= 0.8 && html` ${badge(share >= 1 ? 'used up' : 'nearly used up', share >= 1 ? 'bad' : 'wait')}`}</span></div>`;
+}
+
+/** A panel with a heading. */
+export const panel = (title: string, content: Content): Html =>
+  html`<section class="panel"><h2>${title}</h2>${content}</section>`;
+
+/** What the reader has to know or do; `tone` says how urgent it is. */
+export const notice = (content: Content, tone: 'good' | 'bad' | 'wait' = 'wait'): Html =>
+  html`<div class="notice ${tone}">${content}</div>`;
 
 /** Names and values of one object. */
 export const facts = (pairs: readonly (readonly [name: string, value: Content])[]): Html =>
@@ -79,12 +192,6 @@ export const facts = (pairs: readonly (readonly [name: string, value: Content])[
 /** The text of an empty list, with the next step. */
 export const nothingYet = (title: string, next: Content): Html =>
   html`<section class="empty"><h2>${title}</h2><p>${next}</p></section>`;
-
-/** An instant in UTC; the script adds the reader's local time. null: never. */
-export const time = (iso: string | null, never = 'never'): Content =>
-  iso === null ? never : html`<time datetime="${new Date(iso).toISOString()}">${utcText(iso)}</time>`;
-
-const utcText = (iso: string): string => `${new Date(iso).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
 /** A number with separators. */
 export const count = (value: number): string => value.toLocaleString('en');
@@ -113,27 +220,32 @@ export interface Question {
   readonly button: string;
   readonly back: string;
   readonly fields?: Readonly<Record<string, string>>;
+  /** Whether it cannot be undone: the button is red then. */
+  readonly isFinal?: boolean;
 }
 
-export const confirmation = (visit: Visit, { text, action, button, back, fields = {} }: Question): Html =>
-  html`<section class="confirm"><div>${text}</div>${form(
+export const confirmation = (
+  visit: Visit,
+  { text, action, button, back, fields = {}, isFinal = true }: Question,
+): Html =>
+  html`<section class="confirm${isFinal && ' final'}"><div>${text}</div>${form(
     visit,
     action,
     html`${Object.entries(fields).map(
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-    )}<button class="danger">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
+    )}<button class="${isFinal && 'danger'}">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
   )}</section>`;
 
-type Trackers = readonly { readonly id: string; readonly name: string }[];
+export type Trackers = readonly { readonly id: string; readonly name: string }[];
 
 /** A select of one tracker, where `''` stands for all if `all` says how that is called. */
 export function trackerSelect(trackers: Trackers, chosen: string, all?: string): Html {
   const options = trackers.map(({ id, name }) => [id, name] as const);
-  return select('Tracker', 'tracker_id', all === undefined ? options : [['', all], ...options], chosen);
+  return select('Website', 'tracker_id', all === undefined ? options : [['', all], ...options], chosen);
 }
 
 /** Returns what names a tracker, by its id. By a map, because a list may have a row for each of thousands. */
 export function namesOfTrackers(trackers: Trackers): (id: string) => string {
   const names = new Map(trackers.map(({ id, name }) => [id, name]));
-  return (id) => names.get(id) ?? 'deleted tracker';
+  return (id) => names.get(id) ?? 'Deleted website';
 }

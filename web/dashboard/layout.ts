@@ -2,6 +2,7 @@ import type { Reply } from '../../http/contract/route.ts';
 import { htmlAnswer } from './answers.ts';
 import type { Refused, Visit } from './api.ts';
 import { alert, type Content, confirmation, form, type Html, html, type Question } from './components.ts';
+import { linkTo } from './scope.ts';
 
 /** The message after a redirect, chosen by name, so that a link cannot put text into a page. */
 const DONE: Readonly<Record<string, string>> = {
@@ -19,6 +20,7 @@ const DONE: Readonly<Record<string, string>> = {
   'webhook-enabled': 'The endpoint is enabled.',
   'webhook-tested': 'A test is queued. It stands here as soon as it is under way.',
   'webhook-deleted': 'The endpoint is deleted. Its history stays for 90 days.',
+  'sessions-revealed': 'The sessions are revealed. What is still being looked up shows as pending.',
   'delivery-retried': 'The delivery is being attempted anew.',
   'domain-added': 'The domain is added. It becomes active once its DNS points here.',
   'domain-given-up': 'The domain is given up.',
@@ -31,23 +33,64 @@ const DONE: Readonly<Record<string, string>> = {
 export const flashMessage = (flash: string | null): string | null =>
   flash !== null && Object.hasOwn(DONE, flash) ? (DONE[flash] ?? null) : null;
 
-const SECTIONS = [
-  ['/dashboard', 'Overview'],
-  ['/dashboard/sessions', 'Sessions'],
-  ['/dashboard/trackers', 'Trackers'],
-  ['/dashboard/domains', 'Domains'],
-  ['/dashboard/keys', 'Keys'],
-  ['/dashboard/webhooks', 'Webhooks'],
-  ['/dashboard/billing', 'Billing'],
-  ['/dashboard/account', 'Account'],
-] as const;
+interface Place {
+  readonly name: string;
+  readonly path: string;
+  /** The pages of a section that has several. */
+  readonly tabs?: readonly (readonly [path: string, name: string])[];
+}
 
-type Section = (typeof SECTIONS)[number][1];
+/** What visitors did; what collects and passes it on; the account. */
+const NAVIGATION = [
+  [
+    { name: 'Home', path: '/dashboard' },
+    { name: 'Companies', path: '/dashboard/companies' },
+    { name: 'Sessions', path: '/dashboard/sessions' },
+    { name: 'Look up', path: '/dashboard/lookup' },
+  ],
+  [
+    {
+      name: 'Websites',
+      path: '/dashboard/trackers',
+      tabs: [
+        ['/dashboard/trackers', 'Websites'],
+        ['/dashboard/domains', 'Custom domains'],
+      ],
+    },
+    { name: 'Webhooks', path: '/dashboard/webhooks' },
+    { name: 'Keys', path: '/dashboard/keys' },
+  ],
+  [
+    {
+      name: 'Usage and billing',
+      path: '/dashboard/usage',
+      tabs: [
+        ['/dashboard/usage', 'Usage'],
+        ['/dashboard/billing', 'Billing'],
+      ],
+    },
+    {
+      name: 'Settings',
+      path: '/dashboard/account',
+      tabs: [
+        ['/dashboard/account', 'Your account'],
+        ['/dashboard/team', 'Team'],
+        ['/dashboard/activity', 'Activity'],
+      ],
+    },
+  ],
+] as const satisfies readonly (readonly Place[])[];
+
+type Section = (typeof NAVIGATION)[number][number]['name'];
 
 interface Page {
   readonly title: string;
   readonly section: Section;
   readonly content: Content;
+  /** The path of the tab that is open, in a section with tabs. */
+  readonly tab?: string;
+  /** Buttons and links beside the title. */
+  readonly actions?: Content;
   readonly refused?: Refused;
   /** It shows a visitor's country, whose source must be named. */
   readonly showsCountry?: boolean;
@@ -57,33 +100,42 @@ interface Page {
 const COUNTRY_SOURCE = html`<p>Visitor countries:
   <a href="https://db-ip.com" rel="noreferrer">IP Geolocation by DB-IP</a>, CC BY 4.0.</p>`;
 
+/** Renders a page of the dashboard around its content. */
 export function show(visit: Visit, page: Page): Reply {
   const { title, section, content, refused = null, showsCountry = false } = page;
   const status = page.status ?? refused?.status ?? 200;
   const flash = flashMessage(visit.query.get('said'));
+  const places: readonly Place[] = NAVIGATION.flat();
+  const tabs = places.find(({ name }) => name === section)?.tabs;
   return htmlAnswer(
     status,
     page_(
       title,
-      html`<header class="top">
+      html`<header class="top"><a class="brand" href="/dashboard">Doorplate</a>
+        <button class="quiet menu" popovertarget="menu">Menu</button></header>
+      <div class="side" id="menu" popover>
         <a class="brand" href="/dashboard">Doorplate</a>
-        <nav aria-label="Sections"><ul>${SECTIONS.map(([path, name]) => link(path, name, name === section))}</ul></nav>
+        <nav class="places" aria-label="Sections">${NAVIGATION.map(
+          (group) =>
+            html`<ul>${group.map(({ path, name }) => link(visit, path, name, name === section))}</ul>`,
+        )}</nav>
         ${form(
           visit,
           '/dashboard/logout',
-          html`<span class="who">${visit.user.name} · ${visit.user.partner_name}</span>
+          html`<span class="who"><strong>${visit.user.name}</strong> ${visit.user.partner_name}</span>
           <button class="quiet">Log out</button>`,
           'user',
         )}
-      </header>
+      </div>
       <main id="main" tabindex="-1">
-        <h1>${title}</h1>
+        ${tabs !== undefined && html`<nav class="tabs" aria-label="${section}"><ul>${tabs.map(([path, name]) => link(visit, path, name, path === (page.tab ?? tabs[0]?.[0])))}</ul></nav>`}
+        <div class="head"><h1>${title}</h1>${page.actions && html`<div class="actions">${page.actions}</div>`}</div>
         ${flash && refused === null && html`<p class="said" role="status">${flash}</p>`}
         ${refused && alert(refused)}
         ${content}
-      </main>
-      <footer>${showsCountry && COUNTRY_SOURCE}<p>All times are UTC; your own stand beside them.
-        <a href="/docs">API documentation</a></p></footer>`,
+        <footer>${showsCountry && COUNTRY_SOURCE}<p>Times are in ${visit.user.time_zone}
+          (<a href="/dashboard/account">change</a>); days are UTC days. <a href="/docs">API documentation</a></p></footer>
+      </main>`,
     ),
     refused?.retryAfter,
   );
@@ -92,11 +144,19 @@ export function show(visit: Visit, page: Page): Reply {
 /** A page that asks before a change. */
 export const ask = (
   visit: Visit,
-  { title, section, refused = null, ...question }: Omit<Page, 'content'> & Question,
-): Reply => show(visit, { title, section, refused, content: confirmation(visit, question) });
+  { title, section, tab, refused = null, ...question }: Omit<Page, 'content'> & Question,
+): Reply =>
+  show(visit, {
+    title,
+    section,
+    refused,
+    ...(tab === undefined ? {} : { tab }),
+    content: confirmation(visit, question),
+  });
 
-const link = (path: string, name: string, here: boolean): Html =>
-  html`<li><a href="${path}"${here && html` aria-current="page"`}>${name}</a></li>`;
+/** Keeps the period and the website from page to page. */
+const link = ({ scope }: Visit, path: string, name: string, here: boolean): Html =>
+  html`<li><a href="${linkTo(path, scope.query)}"${here && html` aria-current="page"`}>${name}</a></li>`;
 
 export const showBare = (title: string, content: Content, status = 200, retryAfter?: number): Reply =>
   htmlAnswer(

@@ -2,10 +2,13 @@ import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
 import { type ApiDeps, createApi, type LoggedInUser, type Visit } from './api.ts';
 import { html } from './components.ts';
 import { showBare } from './layout.ts';
+import { scopeIn } from './scope.ts';
+import { timesIn } from './times.ts';
 
 /** A page or an action: a path and its response to a logged-in user. */
 export interface PageRoute {
@@ -26,6 +29,7 @@ export interface OpenRoute {
 }
 
 export interface DashboardDeps extends ApiDeps {
+  readonly publicUrl: string;
   /** The user of the login with this token; null when the login has ended. */
   readonly findLogin: (token: string) => Promise<LoggedInUser | null>;
   /** Counts a form that a user sends. @returns seconds until the next one may be sent; null: this one counts */
@@ -42,19 +46,23 @@ const ASSET_SECONDS = 300;
 
 /** The dashboard's routes: its pages, its actions and its static files. */
 export function dashboardRoutes(deps: DashboardDeps): Route[] {
-  const apiOf = createApi(deps);
+  const { callAsUser } = createApi(deps);
   const visitOf = async (request: ApiRequest): Promise<Visit | null> => {
     const token = tokenIn(request.header('cookie'));
     const user = token === null ? null : await deps.findLogin(token);
     if (token === null || user === null) return null;
+    const query = new URLSearchParams(request.query);
     return {
       request,
       user,
       token,
       csrf: csrfOf(token),
-      query: new URLSearchParams(request.query),
+      query,
+      scope: scopeIn(query, request.receivedAt),
+      ...timesIn(user.time_zone, request.receivedAt),
       form: formOf(request),
-      api: apiOf(request, user),
+      api: callAsUser(request, user),
+      publicUrl: deps.publicUrl,
     };
   };
 
@@ -100,8 +108,22 @@ const toParent = (path: string): PublicRoute =>
 const filled = (path: string, params: ApiRequest['params']): string =>
   path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
 
+/** A browser at the service's address is led to the dashboard; for a program it is an unknown path as before. */
+const root: PublicRoute = {
+  method: 'GET',
+  path: '/',
+  access: 'public',
+  body: 'none',
+  bodyLimit: 0,
+  handle: (request) =>
+    request.header('accept')?.includes('text/html')
+      ? redirectAfterPost('/dashboard')
+      : refusal(request, 'not_found'),
+};
+
 /** The path without its slash, and any other path below. */
 const redirects: readonly Route[] = [
+  root,
   toRoute('GET', '/dashboard/', () => redirectAfterPost('/dashboard')),
   toRoute('GET', '/dashboard/*', () =>
     showBare('No such page', html`<p><a href="/dashboard">To the overview</a></p>`, 404),

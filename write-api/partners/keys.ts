@@ -8,7 +8,7 @@ import type { EventStore, Position } from '../../event-store/port.ts';
 /** The values stand beside the form's fields. */
 const ABOVE = 'is above the ceiling that the operator has set for this partner';
 
-type Refusal = PartnerRefusal | 'invalid_limits' | 'rate_limit';
+type Refusal = PartnerRefusal | 'invalid_limits' | 'invalid_expiry' | 'rate_limit';
 
 const MESSAGES: Record<Refusal, string> = {
   ceiling_requests_per_second: `The number of requests a second ${ABOVE}.`,
@@ -18,6 +18,7 @@ const MESSAGES: Record<Refusal, string> = {
   ceiling_keys: 'The partner has as many keys as the operator allows. Revoke one first.',
   invalid_name: 'A name has 1 to 100 characters.',
   invalid_limits: 'A limit is no whole number in its range, or the time is none.',
+  invalid_expiry: 'The key would have expired already. Choose a time in the future, or none.',
   key_name_taken: 'Another key has this name.',
   key_not_found: 'There is no such key.',
   key_revoked: 'The key is revoked.',
@@ -45,6 +46,7 @@ export const createKeyChanges = ({ store, projected, admitChange }: KeyDeps) => 
   create: async (partner_id: string, name: string, limits: KeyLimits, context: CommandContext) => {
     const checked = checkedLimits(limits);
     if (checked === null) return refused('invalid_limits');
+    if (hasExpired(checked, context)) return refused('invalid_expiry');
     if (!(await admitChange(partner_id))) return refused('rate_limit');
     const wanted = { partner_id, name, limits: checked, api_key: newApiKey(), by: 'user' } as const;
     const made = await createKey(store, wanted, context);
@@ -56,6 +58,7 @@ export const createKeyChanges = ({ store, projected, admitChange }: KeyDeps) => 
   update: async (partner_id: string, key_id: string, limits: KeyLimits, context: CommandContext) => {
     const checked = checkedLimits(limits);
     if (checked === null) return refused('invalid_limits');
+    if (hasExpired(checked, context)) return refused('invalid_expiry');
     if (!(await admitChange(partner_id))) return refused('rate_limit');
     const updated = await updateKey(store, { partner_id, key_id, limits: checked, by: 'user' }, context);
     if (!updated.ok) return refused(updated.refusal);
@@ -70,6 +73,9 @@ export const createKeyChanges = ({ store, projected, admitChange }: KeyDeps) => 
     return { ok: true } as const;
   },
 });
+
+const hasExpired = ({ expires_at }: KeyLimits, { at }: CommandContext): boolean =>
+  expires_at !== null && Date.parse(expires_at) <= at;
 
 function checkedLimits(limits: KeyLimits): KeyLimits | null {
   const checked = keyLimitsSchema.safeParse(limits);

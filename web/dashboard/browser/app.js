@@ -1,38 +1,57 @@
 // What the pages gain from a script. Without it they work all the same.
 
-/** The reader's own time beside each UTC time. */
-const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-for (const element of document.querySelectorAll('time[datetime]')) {
-  const own = document.createElement('span');
-  own.className = 'local';
-  own.textContent = ` ${local.format(new Date(element.dateTime))} here`;
-  element.after(own);
-}
-
 /** A button beside each text that is meant to be taken along. */
-for (const box of document.querySelectorAll('.copy')) {
-  const button = document.createElement('button');
-  button.type = 'button';
-  button.className = 'quiet';
-  button.textContent = 'Copy';
-  button.setAttribute('aria-live', 'polite');
-  button.addEventListener('click', async () => {
-    try {
-      await navigator.clipboard.writeText(box.querySelector('code').textContent);
-      button.textContent = 'Copied';
-    } catch {
-      getSelection().selectAllChildren(box.querySelector('code'));
-      button.textContent = 'Selected: copy it';
-    }
-  });
-  box.append(button);
+function addCopyButtons(part) {
+  for (const box of part.querySelectorAll('.copy')) {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'quiet';
+    button.textContent = 'Copy';
+    button.setAttribute('aria-live', 'polite');
+    button.addEventListener('click', async () => {
+      try {
+        await navigator.clipboard.writeText(box.querySelector('code').textContent);
+        button.textContent = 'Copied';
+      } catch {
+        getSelection().selectAllChildren(box.querySelector('code'));
+        button.textContent = 'Selected: copy it';
+      }
+    });
+    box.append(button);
+  }
 }
+addCopyButtons(document);
 
 /** What was done is said once, and not again by a reload. */
 const here = new URL(location.href);
 if (here.searchParams.has('said')) {
   here.searchParams.delete('said');
   history.replaceState(null, '', here);
+}
+
+/** The dates of a period are asked for when they count; a choice takes effect at once. */
+for (const period of document.querySelectorAll('.filter select[name=period]')) {
+  const dates = ['from', 'to'].map((name) => period.form.elements[name].closest('.field'));
+  const showDates = () => {
+    for (const date of dates) {
+      date.hidden = period.value !== 'custom';
+      date.querySelector('input').disabled = date.hidden;
+    }
+  };
+  showDates();
+  period.form.addEventListener('change', ({ target }) => {
+    showDates();
+    if (target.tagName === 'SELECT' && period.value !== 'custom') period.form.requestSubmit();
+  });
+}
+
+/** A box that ticks all others of its form. */
+for (const all of document.querySelectorAll('input[data-all]')) {
+  all.hidden = false;
+  all.addEventListener('change', () => {
+    for (const one of all.form.querySelectorAll(`input[name="${all.dataset.all}"]`))
+      one.checked = all.checked;
+  });
 }
 
 /** One click is one request: the button rests until the next page is there. */
@@ -46,10 +65,41 @@ addEventListener('pageshow', () => {
   for (const form of document.querySelectorAll('form[data-sent]')) delete form.dataset.sent;
 });
 
-/** What is under way is looked at again by itself, for ten minutes: a page that is forgotten keeps no login alive. */
+/**
+ * What is under way is looked at again by itself, for ten minutes: a page that is forgotten keeps no login alive. A live part of
+ * the page is exchanged alone, unless the reader is busy in it; a page without one is loaded anew while it asks for that.
+ */
+const EVERY_MS = 5_000;
+const MOST = 120;
+
+let last = '';
+
+async function refresh(part) {
+  const answer = await fetch(location.href);
+  if (!answer.ok || answer.redirected) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById(part.id);
+  const isBusy =
+    part.contains(document.activeElement) || part.querySelector('input:checked, details[open]') !== null;
+  if (fresh === null || isBusy || fresh.innerHTML === last) return;
+  last = fresh.innerHTML;
+  part.replaceChildren(...fresh.childNodes);
+  addCopyButtons(part);
+}
+
+const live = document.querySelector('[data-live]');
 const looked = Number(new URLSearchParams(location.search).get('looked') ?? 0);
-if (document.querySelector('.reload') && looked < 120) {
+if (live !== null) {
+  let times = 0;
+  const timer = setInterval(() => {
+    if (document.hidden) return;
+    times += 1;
+    if (times === MOST) clearInterval(timer);
+    refresh(live).catch(() => {});
+  }, EVERY_MS);
+} else if (document.querySelector('.reload') && looked < MOST) {
   setInterval(() => {
-    if (!document.hidden) location.replace(`${location.pathname}?looked=${looked + 1}`);
-  }, 5000);
+    if (document.hidden) return;
+    here.searchParams.set('looked', looked + 1);
+    location.replace(here);
+  }, EVERY_MS);
 }

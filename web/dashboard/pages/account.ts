@@ -46,8 +46,8 @@ async function account({ countLogins }: AccountDeps, visit: Visit): Promise<Repl
   const { user } = visit;
   const logins = await countLogins(user.user_id);
   return show(visit, {
-    title: 'Account',
-    section: 'Account',
+    title: 'Your account',
+    section: 'Settings',
     content: html`${facts([
       ['User', user.name],
       ['Partner', user.partner_name],

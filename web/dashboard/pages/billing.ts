@@ -1,9 +1,26 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
+import type { Range, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
 import { fileAnswer, redirectAfterPost } from '../answers.ts';
-import type { Visit } from '../api.ts';
-import { count, counted, form, html, nothingYet, table, time } from '../components.ts';
+import { listTrackers, mayChange, type Visit } from '../api.ts';
+import {
+  copyable,
+  count,
+  counted,
+  facts,
+  form,
+  html,
+  namesOfTrackers,
+  nothingYet,
+  notice,
+  pager,
+  table,
+  tableOr,
+} from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
+import { csvOf } from './companies.ts';
+import { sum } from './overview.ts';
 
 export interface Verdict {
   readonly began_at: string;
@@ -30,6 +47,11 @@ export interface BillingDeps {
   readonly months: (
     partnerId: string,
   ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
+  readonly trackerDays: (
+    partnerId: string,
+    trackerId: string | null,
+    range: Range,
+  ) => Promise<readonly TrackerDay[]>;
   readonly verdict: (partnerId: string) => Promise<Verdict | null>;
   /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
   readonly audit: (partnerId: string) => Promise<'begun' | 'recent' | 'too-large'>;
@@ -41,6 +63,8 @@ const PATH = '/dashboard/billing';
 export const billingPages = (deps: BillingDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => billing(deps, visit) },
   { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },
+  { method: 'GET', path: `${PATH}/:month`, handle: (visit) => oneMonth(deps, visit) },
+  { method: 'GET', path: `${PATH}/:month/ledger.jsonl`, handle: (visit) => ledgerFile(visit) },
   {
     method: 'POST',
     path: `${PATH}/audit`,
@@ -53,7 +77,8 @@ async function billing({ months, verdict }: BillingDeps, visit: Visit): Promise<
   const [listed, audited] = await Promise.all([months(partner_id), verdict(partner_id)]);
   return show(visit, {
     title: 'Billing',
-    section: 'Billing',
+    section: 'Usage and billing',
+    tab: PATH,
     content: html`${
       listed.length === 0
         ? nothingYet(
@@ -64,30 +89,210 @@ async function billing({ months, verdict }: BillingDeps, visit: Visit): Promise<
         : html`${table(
             'Units by month (UTC) in which the reveal completed',
             ['Month', 'Reveals completed', 'Units'],
-            listed.map(({ month, completed, units }) => [month, count(completed), count(units)]),
+            listed.map(({ month, completed, units }) => [
+              html`<a href="${PATH}/${month}">${monthText(month)}</a>`,
+              count(completed),
+              count(units),
+            ]),
+            { numeric: [1, 2] },
           )}<p><a class="button quiet" href="${PATH}.csv">Download as CSV</a></p>`
     }
     <section><h2>Audit</h2>
       <p>Replays your ledger entry by entry and holds it against receipts and usage. Whoever runs the service can do the
         same with <code>doorplate audit billing</code>.</p>
-      ${audited === null ? html`<p>Not audited yet.</p>` : verdictOf(audited)}
-      ${form(visit, `${PATH}/audit`, html`<button>Audit now</button>`)}
+      ${audited === null ? html`<p>Not audited yet.</p>` : verdictOf(visit, audited)}
+      ${mayChange(visit) && form(visit, `${PATH}/audit`, html`<button>Audit now</button>`)}
     </section>`,
   });
 }
 
-function verdictOf({ began_at, ended_at, report }: Verdict) {
+const monthName = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' });
+/** `2026-11` as `November 2026`. */
+const monthText = (month: string): string => monthName.format(Date.parse(`${month}-01`));
+
+const MONTH = /^\d{4}-(0[1-9]|1[0-2])$/;
+
+/** The first instant of the month after `YYYY-MM`, ISO 8601. */
+function monthAfter(month: string): string {
+  const start = new Date(`${month}-01T00:00:00.000Z`);
+  return new Date(start.setUTCMonth(start.getUTCMonth() + 1)).toISOString();
+}
+
+/** One month to print or save: units by website and day, the ledger's entries, and how to prove them. */
+async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
+  const month = visit.request.params.month ?? '';
+  if (!MONTH.test(month)) return billing(deps, visit);
+  const cursor = visit.query.get('cursor') ?? undefined;
+  const [{ trackers }, ledger, days, verdict] = await Promise.all([
+    listTrackers(visit),
+    visit.api<LedgerPage>('GET', '/v1/ledger', { query: { month, cursor, limit: '100' } }),
+    deps.trackerDays(visit.user.partner_id, null, {
+      from: `${month}-01T00:00:00.000Z`,
+      to: monthAfter(month),
+    }),
+    deps.verdict(visit.user.partner_id),
+  ]);
+  const nameOf = namesOfTrackers(trackers);
+  const at = `${PATH}/${month}`;
+  const billed = days.filter(({ reveals }) => reveals > 0);
+  return show(visit, {
+    title: `Bill of ${monthText(month)}`,
+    section: 'Usage and billing',
+    tab: PATH,
+    refused: ledger.ok ? null : ledger,
+    actions: html`<a class="button quiet" href="${at}/ledger.jsonl">Download the ledger (JSON Lines)</a>`,
+    content: html`${
+      ledger.ok &&
+      facts([
+        ['Partner', visit.user.partner_name],
+        ['Month (UTC)', month],
+        ['Reveals completed', count(ledger.body.totals.entries)],
+        ['Units', html`<strong>${count(ledger.body.totals.units)}</strong>`],
+        [
+          'Last audit',
+          verdict?.ended_at
+            ? html`${verdict.report?.differences.length === 0 ? 'no differences' : 'see Billing'}, ${visit.time(verdict.ended_at)}`
+            : 'not audited yet',
+        ],
+      ])
+    }
+    ${tableOr(
+      html`<p>No reveal was completed in this month.</p>`,
+      'Units by website',
+      ['Website', 'Reveals completed', 'Units'],
+      [...Map.groupBy(billed, ({ tracker_id }) => tracker_id)].map(([id, of]) => [
+        html`<a href="/dashboard/trackers/${id}">${nameOf(id)}</a>`,
+        count(sum(of, ({ reveals }) => reveals)),
+        count(sum(of, ({ units }) => units)),
+      ]),
+      { numeric: [1, 2] },
+    )}
+    ${
+      billed.length > 0 &&
+      table(
+        'Units by day (UTC)',
+        ['Day', 'Reveals completed', 'Units'],
+        [...Map.groupBy(billed, ({ day }) => day)].map(([day, of]) => [
+          day,
+          count(sum(of, ({ reveals }) => reveals)),
+          count(sum(of, ({ units }) => units)),
+        ]),
+        { numeric: [1, 2] },
+      )
+    }
+    ${ledger.ok && proof(visit, ledger.body)}
+    ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(visit, ledger.body, at, nameOf)}
+    <p><a href="${PATH}">All months</a></p>`,
+  });
+}
+
+/** What an auditor notes down, and how anybody with a key checks the bill without this service's word for it. */
+const proof = (
+  visit: Visit,
+  { month, head, anchor }: LedgerPage,
+) => html`<section class="panel"><h2>Proof</h2>
+  <p>Each entry of the ledger carries a digest that covers the one before, so nothing can be changed or removed unnoticed. Once a day
+    the service signs what the ledger is: the anchor.</p>
+  ${facts([
+    [
+      'Last entry of the whole ledger',
+      head === null ? 'none yet' : html`number ${count(head.number)}, <code>${head.digest}</code>`,
+    ],
+    [
+      'Newest anchor',
+      anchor === null
+        ? 'none yet: one is made each UTC day'
+        : html`${visit.time(anchor.made_at)}: ${counted(anchor.entries, 'entry', 'entries')}, ${counted(anchor.units, 'unit')}, head
+            <code>${anchor.head_digest}</code>`,
+    ],
+    ...(anchor === null
+      ? []
+      : [
+          ['Its signature (Ed25519)', html`<code>${anchor.signature}</code>`] as const,
+          ['Public key', html`<code>${anchor.public_key}</code>`] as const,
+        ]),
+  ])}
+  <p>Prove the bill yourself, with a key and the webhooks or receipts that your servers have kept:</p>
+  ${copyable(
+    'Commands that prove the bill',
+    `export DOORPLATE_URL=${visit.publicUrl} DOORPLATE_API_KEY=…
+npm install doorplate-client
+npx doorplate-client verify --month ${month} --receipts receipts.jsonl --anchors anchors.jsonl`,
+  )}</section>`;
+
+const entriesOf = (visit: Visit, page: LedgerPage, at: string, nameOf: (id: string) => string) =>
+  html`${table(
+    'Entries of the ledger',
+    ['Number', 'Reveal', 'Website', 'Asked by', 'Completed', 'Units', 'Digest'],
+    page.entries.map((entry) => [
+      count(entry.number),
+      html`<code>${entry.reveal_id}</code>`,
+      nameOf(entry.tracker_id),
+      entry.key_id ?? `user ${entry.user_id?.slice(0, 8)}`,
+      visit.time(entry.completed_at),
+      String(entry.units),
+      html`<code>${entry.digest.slice(0, 16)}…</code>`,
+    ]),
+    { numeric: [0, 5] },
+  )}${pager(
+    `${counted(page.entries.length, 'entry', 'entries')} of ${count(page.totals.entries)} in this month.`,
+    page.has_more ? { path: at, query: { cursor: page.next_cursor }, text: 'More entries' } : null,
+  )}`;
+
+/** Entries that one file holds; a longer month is read with the client, page by page. */
+const MAX_FILE_ENTRIES = 20_000;
+const FILE_PAGE = 500;
+
+async function ledgerFile(visit: Visit): Promise<Reply> {
+  const month = visit.request.params.month ?? '';
+  const lines: string[] = [];
+  for (let cursor: string | undefined; lines.length < MAX_FILE_ENTRIES; ) {
+    const page = await visit.api<LedgerPage>('GET', '/v1/ledger', {
+      query: { month, cursor, limit: String(FILE_PAGE) },
+    });
+    if (!page.ok) {
+      return show(visit, {
+        title: 'The ledger',
+        section: 'Usage and billing',
+        tab: PATH,
+        refused: page,
+        content: '',
+      });
+    }
+    lines.push(...page.body.entries.map((entry) => JSON.stringify(entry)));
+    if (!page.body.has_more) break;
+    cursor = page.body.next_cursor;
+    if (lines.length >= MAX_FILE_ENTRIES) {
+      return show(visit, {
+        title: 'The ledger',
+        section: 'Usage and billing',
+        tab: PATH,
+        status: 409,
+        content:
+          notice(html`<p>This month has more than ${count(MAX_FILE_ENTRIES)} entries. Read it with the client instead:
+          <code>client.ledger({ month })</code> gives every entry. <a href="${PATH}/${month}">Back to the bill</a></p>`),
+      });
+    }
+  }
+  return fileAnswer(
+    `doorplate-ledger-${month}.jsonl`,
+    'application/jsonl; charset=utf-8',
+    lines.map((line) => `${line}\n`).join(''),
+  );
+}
+
+function verdictOf(visit: Visit, { began_at, ended_at, report }: Verdict) {
   if (ended_at === null) {
-    return html`<p class="notice">An audit began ${time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
+    return html`<p class="notice">An audit began ${visit.time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
   }
   if (report === null) {
-    return html`<p class="alert">The audit of ${time(began_at)} did not come to its end. Try it again.</p>`;
+    return html`<p class="alert">The audit of ${visit.time(began_at)} did not come to its end. Try it again.</p>`;
   }
   const { differences, units, months } = report;
   return html`${
     differences.length === 0
-      ? html`<p class="said"><strong>No differences.</strong> ${counted(units, 'unit')} proven, ${time(ended_at)}.</p>`
-      : html`<p class="alert"><strong>${counted(differences.length, 'difference')}</strong> found, ${time(ended_at)}. Tell whoever
+      ? html`<p class="said"><strong>No differences.</strong> ${counted(units, 'unit')} proven, ${visit.time(ended_at)}.</p>`
+      : html`<p class="alert"><strong>${counted(differences.length, 'difference')}</strong> found, ${visit.time(ended_at)}. Tell whoever
           runs the service.</p>${table(
             'Differences',
             ['Kind', 'Stream', 'Detail'],
@@ -112,12 +317,13 @@ function verdictOf({ began_at, ended_at, report }: Verdict) {
 }
 
 async function csv({ months }: BillingDeps, { user }: Visit): Promise<Reply> {
-  const rows = (await months(user.partner_id)).map(
-    ({ month, completed, units }) => `${month},${completed},${units}`,
-  );
+  const rows = await months(user.partner_id);
   return fileAnswer(
     'doorplate-units.csv',
     'text/csv; charset=utf-8',
-    `${['month,completed_reveals,units', ...rows].join('\r\n')}\r\n`,
+    csvOf(
+      ['month', 'completed_reveals', 'units'],
+      rows.map(({ month, completed, units }) => [month, completed, units]),
+    ),
   );
 }

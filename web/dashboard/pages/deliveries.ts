@@ -15,7 +15,6 @@ import {
   nothingYet,
   select,
   tableOr,
-  time,
 } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
@@ -83,13 +82,13 @@ async function history(visit: Visit, refused: Refused = null, notice: string | n
       'Deliveries, the newest first',
       ['Queued', 'Event', 'State', 'Attempts', 'Last attempt', 'Reply', 'Next attempt'],
       deliveries.map((delivery) => [
-        html`<a href="${at}/${delivery.id}">${time(delivery.created_at)}</a>`,
+        html`<a href="${at}/${delivery.id}">${visit.time(delivery.created_at)}</a>`,
         delivery.type,
         stateOf(delivery),
         count(delivery.attempts),
-        time(delivery.last_attempt_at),
+        visit.time(delivery.last_attempt_at),
         answerOf(delivery),
-        time(delivery.next_attempt_at, '–'),
+        visit.time(delivery.next_attempt_at, '–'),
       ]),
     )}
     ${next_cursor !== '' && html`<p><a class="button quiet" href="${at}?${new URLSearchParams({ status, cursor: next_cursor }).toString()}">Older deliveries</a></p>`}
@@ -151,12 +150,12 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
     content: html`${facts([
       ['State', stateOf(delivery)],
       ['Event', html`${delivery.type} <code>${delivery.event_id}</code>`],
-      ['Queued', time(delivery.created_at)],
+      ['Queued', visit.time(delivery.created_at)],
       ['Attempts', count(delivery.attempts)],
-      ['Last attempt', time(delivery.last_attempt_at)],
+      ['Last attempt', visit.time(delivery.last_attempt_at)],
       ['Reply', answerOf(delivery)],
-      ['Next attempt', time(delivery.next_attempt_at, '–')],
-      ['Delivered', time(delivery.delivered_at, '–')],
+      ['Next attempt', visit.time(delivery.next_attempt_at, '–')],
+      ['Delivered', visit.time(delivery.delivered_at, '–')],
     ])}
     ${
       delivery.state !== 'pending' &&

@@ -5,14 +5,15 @@ import { listTrackers, type Refused, textOf, type Visit } from '../api.ts';
 import {
   badge,
   copyable,
+  counted,
   facts,
   field,
   form,
   html,
   namesOfTrackers,
   nothingYet,
+  notice,
   tableOr,
-  time,
   trackerSelect,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
@@ -51,34 +52,41 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
   const chosen = textOf(visit, 'tracker_id') || (visit.query.get('tracker_id') ?? '');
   const shown = chosen === '' ? domains : domains.filter(({ tracker_id }) => tracker_id === chosen);
   return show(visit, {
-    title: 'Domains',
-    section: 'Domains',
+    title: 'Custom domains',
+    section: 'Websites',
+    tab: PATH,
     refused: refused ?? failed,
-    content: html`${tableOr(
+    content: html`${
+      trackers.length > 1 &&
+      html`<form class="filter" method="get">${trackerSelect(trackers, chosen, 'All websites')}<button class="quiet">Apply</button></form>`
+    }
+    ${tableOr(
       nothingYet(
         'No domains yet',
         'A host name of your customer’s own, under which the pixel is a part of the website. Add the first one below.',
       ),
-      'Domains',
-      ['Host name', 'State', 'Tracker', 'What is wrong', 'Added'],
+      counted(shown.length, 'custom domain'),
+      ['Host name', 'State', 'Website', 'What is wrong', 'Added'],
       shown.map((domain) => [
         html`<a href="${PATH}/${domain.tracker_id}/${domain.domain_id}">${domain.hostname}</a>`,
         stateOf(domain),
         name(domain.tracker_id),
         trouble(domain.last_error),
-        time(domain.created_at),
+        visit.time(domain.created_at),
       ]),
     )}
     ${
-      trackers.length === 0
-        ? html`<p>A domain belongs to a tracker: <a href="/dashboard/trackers">create one first</a>.</p>`
-        : html`<section><h2>Add a domain</h2>${form(
-            visit,
-            PATH,
-            html`${trackerSelect(trackers, chosen)}
+      !hasHostName(visit)
+        ? notice(html`<p>${NO_HOST_NAME}</p>`)
+        : trackers.length === 0
+          ? html`<p>A domain belongs to a website: <a href="/dashboard/trackers">add one first</a>.</p>`
+          : html`<section><h2>Add a domain</h2>${form(
+              visit,
+              PATH,
+              html`${trackerSelect(trackers, chosen)}
             ${field('Host name', 'hostname', { value: textOf(visit, 'hostname'), required: true, maxlength: 253, hint: html`<code>visits.example.com</code>, for example. The next page says where it must point.` })}
             <button>Add the domain</button>`,
-          )}</section>`
+            )}</section>`
     }`,
   });
 }
@@ -99,7 +107,19 @@ const TROUBLES: Readonly<Record<string, string>> = {
 };
 const trouble = (error: string | null): string => (error === null ? '–' : (TROUBLES[error] ?? error));
 
+const NO_HOST_NAME =
+  'Custom domains are CNAME records, which point at a host name. This service is reached by an address: whoever runs it has to set PUBLIC_URL to a host name first.';
+
+/** Whether the service has a name that a CNAME record can hold. */
+function hasHostName({ publicUrl }: Visit): boolean {
+  const { hostname } = new URL(publicUrl);
+  return /\.[a-z][a-z\d-]*$/i.test(hostname);
+}
+
 async function create(deps: DomainDeps, visit: Visit): Promise<Reply> {
+  if (!hasHostName(visit)) {
+    return list(deps, visit, { ok: false, status: 409, code: 'no_host_name', message: NO_HOST_NAME });
+  }
   const params = { tracker_id: textOf(visit, 'tracker_id') };
   const body = { hostname: textOf(visit, 'hostname') };
   const made = await visit.api<DomainBody>('POST', '/v1/trackers/:tracker_id/domains', { params, body });
@@ -119,12 +139,13 @@ async function one(deps: DomainDeps, visit: Visit): Promise<Reply> {
   const domain = found.body;
   return show(visit, {
     title: domain.hostname,
-    section: 'Domains',
+    section: 'Websites',
+    tab: PATH,
     content: html`${facts([
       ['State', stateOf(domain)],
-      ['Added', time(domain.created_at)],
-      ['Active since', time(domain.activated_at, 'not yet')],
-      ['Last looked at', time(domain.checked_at, 'not yet')],
+      ['Added', visit.time(domain.created_at)],
+      ['Active since', visit.time(domain.activated_at, 'not yet')],
+      ['Last looked at', visit.time(domain.checked_at, 'not yet')],
       ['What is wrong', trouble(domain.last_error)],
     ])}
     <section><h2>DNS</h2><p>Whoever keeps the domain makes this record:</p>
@@ -159,7 +180,8 @@ async function askDelete(deps: DomainDeps, visit: Visit): Promise<Reply> {
   if (!found.ok) return list(deps, visit, found);
   return ask(visit, {
     title: `Give up ${found.body.hostname}?`,
-    section: 'Domains',
+    section: 'Websites',
+    tab: PATH,
     text: html`<p>Snippets with this name stop working. Change them to the tracker's own snippet first.</p>`,
     action: `${pathOf(found.body)}/delete`,
     button: 'Give the domain up',

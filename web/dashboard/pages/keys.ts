@@ -9,10 +9,12 @@ import {
   field,
   form,
   html,
+  noMatch,
   nothingYet,
+  searched,
+  searchForm,
   secretOnce,
   tableOr,
-  time,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
@@ -42,20 +44,22 @@ const within = (usual: KeyLimitValues, ceilings: KeyCeilings): KeyLimitValues =>
 const atMost = (ceiling: number): string => `At most ${ceiling}.`;
 
 const limitFields = (limits: KeyLimitValues, ceilings: KeyCeilings) => html`
-  ${field('Requests a second', 'requests_per_second', { type: 'number', min: 1, value: shown(limits.requests_per_second), required: true, hint: atMost(ceilings.requests_per_second) })}
+  ${field('Requests a second', 'requests_per_second', { type: 'number', min: 1, value: numberText(limits.requests_per_second), required: true, hint: atMost(ceilings.requests_per_second) })}
   ${field('New enrichments a day', 'new_enrichments_per_day', {
     type: 'number',
     min: 0,
-    value: limits.new_enrichments_per_day === null ? '' : shown(limits.new_enrichments_per_day),
+    value: limits.new_enrichments_per_day === null ? '' : numberText(limits.new_enrichments_per_day),
     hint: `${ceilings.new_enrichments_per_day === null ? 'Empty: no cap.' : atMost(ceilings.new_enrichments_per_day)} 0: saved addresses only.`,
   })}
-  ${field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: shown(limits.pending_enrichments), required: true, hint: `Unfinished ones of all keys together. ${atMost(ceilings.pending_enrichments)}` })}
+  ${field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: numberText(limits.pending_enrichments), required: true, hint: `Unfinished ones of all keys together. ${atMost(ceilings.pending_enrichments)}` })}
   ${field('Expires', 'expires_at', { type: 'datetime-local', value: minuteOf(limits.expires_at), hint: 'UTC. Empty: never.' })}
   ${(ceilings.company_signals || limits.company_signals) && checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
 
 const minuteOf = (expiresAt: string | null): string => expiresAt?.slice(0, 16) ?? '';
 
-const shown = (value: number): string => (Number.isNaN(value) ? '' : String(value));
+const FEW = 10;
+
+const numberText = (value: number): string => (Number.isNaN(value) ? '' : String(value));
 
 /** Parses the form; the command refuses NaN and an impossible time. */
 function limitsIn(visit: Visit): KeyLimitValues {
@@ -121,24 +125,31 @@ async function list(
 ): Promise<Reply> {
   const { partner_id } = visit.user;
   const [keys, ceilings] = await Promise.all([list(partner_id), ceilingsOf(partner_id)]);
+  const shown = searched(visit, keys, ({ name, key_id }) => `${name} ${key_id}`);
   return show(visit, {
     title: 'Keys',
     section: 'Keys',
     refused,
-    content: html`${tableOr(
-      nothingYet('No keys yet', 'Your servers call the API with a key. Create the first one below.'),
-      'API keys',
-      ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Created'],
-      keys.map((key) => [
+    content: html`${keys.length > FEW && searchForm(visit)}
+    ${tableOr(
+      keys.length > 0
+        ? noMatch(PATH)
+        : nothingYet('No keys yet', 'Your servers call the API with a key. Create the first one below.'),
+      counted(shown.length, 'API key'),
+      ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Expires', 'Created'],
+      shown.map((key) => [
         html`<a href="${PATH}/${key.key_id}">${key.name}</a>`,
         stateOf(key, visit),
         count(key.requests_per_second),
         key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
-        time(key.used_at),
-        time(key.created_at),
+        visit.ago(key.used_at),
+        visit.time(key.expires_at),
+        visit.time(key.created_at),
       ]),
+      { numeric: [2, 3] },
     )}
-    <section><h2>Create a key</h2>
+    <p><a href="/dashboard/usage">Which key uses what</a></p>
+    <section class="panel"><h2>Create a key</h2>
     <p>A partner can have ${counted(ceilings.keys, 'active key')}.</p>${form(
       visit,
       PATH,
@@ -181,13 +192,13 @@ async function one(deps: KeyDeps, visit: Visit, refused: Refused = null): Promis
     title: `Key “${key.name}”`,
     section: 'Keys',
     refused,
-    content: html`<p>${stateOf(key, visit)} <code>${key.key_id}</code>, created ${time(key.created_at)}, last used ${time(key.used_at)}.</p>
+    content: html`<p>${stateOf(key, visit)} <code>${key.key_id}</code>, created ${visit.time(key.created_at)}, last used ${visit.time(key.used_at)}.</p>
     ${
       key.revoked_at === null
         ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}<button>Change the limits</button>`)}
           <section><h2>Revoke</h2><p>Ends the key for ever.
           <a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
-        : html`<p>Revoked ${time(key.revoked_at)}.</p>`
+        : html`<p>Revoked ${visit.time(key.revoked_at)}.</p>`
     }
     <p><a href="${PATH}">All keys</a></p>`,
   });
@@ -211,7 +222,7 @@ async function askRevoke(deps: KeyDeps, visit: Visit): Promise<Reply> {
     title: `Revoke the key “${key.name}”?`,
     section: 'Keys',
     text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
-        ${time(key.used_at)}.</p>`,
+        ${visit.time(key.used_at)}.</p>`,
     action: `${PATH}/${key.key_id}/revoke`,
     button: 'Revoke the key',
     back: PATH,

@@ -1,34 +1,60 @@
 import type { Reply } from '../../../http/contract/route.ts';
-import type { Visit } from '../api.ts';
-import { barChart, daysBack } from '../charts.ts';
-import { count, facts, html, nothingYet, table } from '../components.ts';
+import type { Companies, CompanyRow } from '../../../read-api/reveals/companies.ts';
+import type { LookupDay, Range, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
+import { listTrackers, type Visit } from '../api.ts';
+import { barChart, dayLabel } from '../charts.ts';
+import {
+  type Content,
+  count,
+  counted,
+  filterForm,
+  html,
+  namesOfTrackers,
+  nothingYet,
+  notice,
+  table,
+  tiles,
+} from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
+import { isKept, linkTo, periodBefore, SESSIONS_KEPT_DAYS } from '../scope.ts';
+import { type StartDeps, startPanel } from './start.ts';
 
-type Requests = readonly {
-  readonly day: string;
-  readonly outcome: string;
-  readonly requests: number;
-  readonly cache_hits: number;
-}[];
-type Reveals = readonly { readonly day: string; readonly completed: number; readonly units: number }[];
-
-export interface OverviewDeps {
-  /** Of all keys, since a UTC day (`YYYY-MM-DD`), with every day included. */
-  readonly requests: (partnerId: string, since: string) => Promise<Requests>;
-  readonly reveals: (partnerId: string, since: string) => Promise<Reveals>;
+/** Something that the partner should look at. */
+export interface Attention {
+  /** bad: something is broken. wait: it will be. */
+  readonly tone: 'bad' | 'wait';
+  readonly text: string;
+  readonly href: string;
+  /** The link's text: what to do. */
+  readonly action: string;
 }
 
-const DAYS = 30;
+export interface OverviewDeps extends StartDeps {
+  readonly lookups: (partnerId: string, range: Range) => Promise<readonly LookupDay[]>;
+  readonly trackerDays: (
+    partnerId: string,
+    trackerId: string | null,
+    range: Range,
+  ) => Promise<readonly TrackerDay[]>;
+  readonly companies: (partnerId: string, trackerId: string | null, range: Range) => Promise<Companies>;
+  readonly attention: (visit: Visit) => Promise<readonly Attention[]>;
+}
 
-/** The nine outcomes of a lookup (contract, Usage 2), in a person's words. */
-const GROUPS: readonly (readonly [name: string, outcomes: readonly string[]])[] = [
-  ['Answered', ['company', 'isp', 'unclassified']],
-  ['Under way', ['enqueued', 'pending', 'retrying']],
-  ['Refused or failed', ['invalid_request', 'rate_limited', 'error']],
-];
+/** The nine outcomes of a lookup (contract, Usage 2), in a person's words. Polls of unfinished work are not shown as work. */
+export const OUTCOME_GROUPS = [
+  { name: 'Company', tone: 'good', outcomes: ['company'] },
+  { name: 'Other network', tone: 'off', outcomes: ['isp', 'unclassified'] },
+  { name: 'Enriching', tone: 'wait', outcomes: ['enqueued'] },
+  { name: 'Refused or failed', tone: 'bad', outcomes: ['invalid_request', 'rate_limited', 'error'] },
+] as const;
 
-/** The recent activity of the partner's keys, trackers and users. */
+/** Requests that ask again for work that is under way. */
+export const POLLS: readonly string[] = ['pending', 'retrying'];
+
+const COMPANIES_SHOWN = 10;
+
+/** The home page: who visited, what it cost, and what needs attention. */
 export const overviewPage = (deps: OverviewDeps): PageRoute => ({
   method: 'GET',
   path: '/dashboard',
@@ -37,95 +63,136 @@ export const overviewPage = (deps: OverviewDeps): PageRoute => ({
 
 async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
   const { partner_id } = visit.user;
-  const days = daysBack(visit.request.receivedAt, DAYS);
-  const since = days[0] ?? '';
-  const [requests, reveals] = await Promise.all([
-    deps.requests(partner_id, since),
-    deps.reveals(partner_id, since),
+  const { period, trackerId } = visit.scope;
+  const before = periodBefore(period);
+  const comparable = isKept(before, visit.request.receivedAt);
+  const [
+    { trackers, failed },
+    companies,
+    earlier,
+    days,
+    daysBefore,
+    lookups,
+    lookupsBefore,
+    attention,
+    start,
+  ] = await Promise.all([
+    listTrackers(visit),
+    deps.companies(partner_id, trackerId, period),
+    comparable ? deps.companies(partner_id, trackerId, before) : null,
+    deps.trackerDays(partner_id, trackerId, period),
+    deps.trackerDays(partner_id, trackerId, before),
+    deps.lookups(partner_id, period),
+    deps.lookups(partner_id, before),
+    deps.attention(visit),
+    startPanel(deps, visit),
   ]);
-  const isUnused = sum(requests, (row) => row.requests) === 0 && reveals.length === 0;
   return show(visit, {
-    title: 'Overview',
-    section: 'Overview',
-    content: html`<p>The last ${DAYS} days, all keys together.</p>
-    ${totals(requests, reveals)}
-    ${isUnused && firstSteps}
-    ${requestsByDay(days, requests)}
-    ${outcomesByDay(days, requests)}
-    ${revealsByDay(days, reveals)}
-    ${outcomes(requests)}`,
+    title: 'Home',
+    section: 'Home',
+    refused: failed,
+    showsCountry: true,
+    content: html`${attention.length > 0 && attentionPanel(attention)}
+    ${start}
+    ${filterForm(visit, trackers)}
+    ${tiles([
+      {
+        name: 'Companies',
+        href: linkTo('/dashboard/companies', visit.scope.query),
+        value: `${count(companies.companies.length)}${companies.isPartial ? '+' : ''}`,
+        now: companies.companies.length,
+        before: earlier === null ? null : earlier.companies.length,
+      },
+      ...(['sessions', 'visits', 'reveals', 'units'] as const).map((name) => ({
+        name: name.charAt(0).toUpperCase() + name.slice(1),
+        ...(name === 'sessions' ? { href: linkTo('/dashboard/sessions', visit.scope.query) } : {}),
+        ...figure(days, daysBefore, (row) => row[name]),
+      })),
+      {
+        name: 'Lookups',
+        href: linkTo('/dashboard/usage', visit.scope.query),
+        ...figure(lookups.filter(isNoPoll), lookupsBefore.filter(isNoPoll), ({ requests }) => requests),
+      },
+    ])}
+    ${!isKept(period, visit.request.receivedAt) && html`<p class="soft">Companies and sessions are kept for ${SESSIONS_KEPT_DAYS} days. The other figures cover the whole period.</p>`}
+    ${companiesPanel(visit, companies, namesOfTrackers(trackers))}
+    ${barChart({
+      title: 'Sessions and reveals a day',
+      axis: 'Day',
+      isStacked: false,
+      series: [{ name: 'Sessions' }, { name: 'Reveals' }],
+      points: period.days.map((day) => {
+        const of = days.filter((row) => row.day === day);
+        return {
+          label: dayLabel(day),
+          values: [sum(of, ({ sessions }) => sessions), sum(of, ({ reveals }) => reveals)],
+        };
+      }),
+    })}
+    ${lookups.length > 0 && lookupChart(period.days, lookups)}`,
   });
 }
 
-function totals(requests: Requests, reveals: Reveals) {
-  const all = sum(requests, ({ requests }) => requests);
-  const hits = sum(requests, ({ cache_hits }) => cache_hits);
-  return facts([
-    ['Lookup requests', count(all)],
-    ['Answered from saved results', all === 0 ? '–' : `${count(hits)} (${Math.round((hits / all) * 100)} %)`],
-    ['Reveals completed', count(sum(reveals, ({ completed }) => completed))],
-    ['Units', count(sum(reveals, ({ units }) => units))],
-  ]);
+const isNoPoll = ({ outcome }: LookupDay): boolean => !POLLS.includes(outcome);
+
+function figure<Row>(rows: readonly Row[], rowsBefore: readonly Row[], of: (row: Row) => number) {
+  const now = sum(rows, of);
+  return { value: count(now), now, before: sum(rowsBefore, of) };
 }
 
-const requestsByDay = (days: readonly string[], requests: Requests) =>
+/** Lookups by day and outcome, of all keys. */
+export const lookupChart = (days: readonly string[], lookups: readonly LookupDay[]) =>
   barChart({
-    title: 'Lookup requests and cache hits a day',
-    series: ['Requests', 'Cache hits'],
-    days: days.map((day) => {
-      const of = requests.filter((row) => row.day === day);
-      return {
-        day,
-        values: [sum(of, ({ requests }) => requests), sum(of, ({ cache_hits }) => cache_hits)],
-      };
-    }),
-  });
-
-const outcomesByDay = (days: readonly string[], requests: Requests) =>
-  barChart({
-    title: 'Outcomes a day',
-    series: GROUPS.map(([name]) => name),
-    days: days.map((day) => ({
-      day,
-      values: GROUPS.map(([, of]) =>
+    title: 'Lookups a day, all keys',
+    axis: 'Day',
+    series: OUTCOME_GROUPS,
+    points: days.map((day) => ({
+      label: dayLabel(day),
+      values: OUTCOME_GROUPS.map(({ outcomes }) =>
         sum(
-          requests.filter((row) => row.day === day && of.includes(row.outcome)),
+          lookups.filter((row) => row.day === day && (outcomes as readonly string[]).includes(row.outcome)),
           ({ requests }) => requests,
         ),
       ),
     })),
   });
 
-const revealsByDay = (days: readonly string[], reveals: Reveals) =>
-  barChart({
-    title: 'Reveals and units a day',
-    series: ['Reveals', 'Units'],
-    days: days.map((day) => {
-      const of = reveals.find((row) => row.day === day);
-      return { day, values: [of?.completed ?? 0, of?.units ?? 0] };
-    }),
-  });
-
-function outcomes(requests: Requests) {
-  const all = sum(requests, ({ requests }) => requests);
-  const rows = [...Map.groupBy(requests, ({ outcome }) => outcome)]
-    .map(([outcome, rows]) => [outcome, sum(rows, ({ requests }) => requests)] as const)
-    .sort(([, a], [, b]) => b - a)
-    .map(([outcome, n]) => [outcome.replaceAll('_', ' '), count(n), `${((n / all) * 100).toFixed(1)} %`]);
-  if (rows.length === 0) return null;
-  return html`<section><h2>Outcomes</h2>${table(
-    'Lookup requests by outcome',
-    ['Outcome', 'Requests', 'Share'],
-    rows,
-  )}</section>`;
-}
-
-const sum = <T>(rows: readonly T[], of: (row: T) => number): number =>
+export const sum = <T>(rows: readonly T[], of: (row: T) => number): number =>
   rows.reduce((total, row) => total + of(row), 0);
 
-const firstSteps = nothingYet(
-  'Nothing has happened yet',
-  html`<a href="/dashboard/keys">Create a key</a> and ask for an address as the
-    <a href="/docs">documentation</a> shows, or <a href="/dashboard/trackers">create a tracker</a> to see who visits
-    a website.`,
-);
+const attentionPanel = (all: readonly Attention[]) =>
+  html`<section aria-label="Needs attention"><h2>Needs attention</h2>${all.map(
+    ({ tone, text, href, action }) => notice(html`<p>${text} <a href="${href}">${action}</a></p>`, tone),
+  )}</section>`;
+
+function companiesPanel(
+  { scope, ago }: Visit,
+  { companies }: Companies,
+  nameOf: (trackerId: string) => string,
+): Content {
+  if (companies.length === 0) {
+    return nothingYet(
+      'No companies in this period',
+      html`A company appears here when a session of it is revealed. See the
+        <a href="${linkTo('/dashboard/sessions', scope.query)}">sessions of the period</a> and reveal those that interest you.`,
+    );
+  }
+  return html`${table(
+    'Companies that visited, the latest first',
+    ['Company', 'Sessions', 'Websites', 'Last seen'],
+    companies
+      .slice(0, COMPANIES_SHOWN)
+      .map((company) => [
+        companyLink(company),
+        count(company.sessions),
+        company.tracker_ids.map(nameOf).join(', '),
+        ago(company.last_seen_at),
+      ]),
+    { numeric: [1] },
+  )}
+  <p><a href="${linkTo('/dashboard/companies', scope.query)}">All ${counted(companies.length, 'company', 'companies')}</a></p>`;
+}
+
+/** The company's name, which leads to its page. */
+export const companyLink = ({ name }: Pick<CompanyRow, 'name'>): Content =>
+  html`<a href="${linkTo('/dashboard/company', { name })}">${name}</a>`;

@@ -1,9 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { Reply } from '../../../http/contract/route.ts';
 import type { RevealBody } from '../../../read-api/reveals/schemas.ts';
+import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type Refused, textOf, type Visit } from '../api.ts';
-import { badge, type Content, facts, html, time } from '../components.ts';
+import { type ErrorAnswer, listTrackers, type Refused, textOf, type Visit } from '../api.ts';
+import {
+  alert,
+  badge,
+  type Content,
+  counted,
+  facts,
+  form,
+  html,
+  namesOfTrackers,
+  nothingYet,
+  table,
+} from '../components.ts';
 import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import type { RevealOfSession } from './sessions.ts';
@@ -17,6 +29,8 @@ export interface RevealDeps {
 
 /** Reveals of a company, and their results. */
 export const revealPages = (deps: RevealDeps): PageRoute[] => [
+  { method: 'GET', path: '/dashboard/sessions/reveal', handle: (visit) => askRevealSeveral(deps, visit) },
+  { method: 'POST', path: '/dashboard/sessions/reveal', handle: (visit) => revealSeveral(visit) },
   {
     method: 'GET',
     path: '/dashboard/sessions/:session_id/reveal',
@@ -25,6 +39,104 @@ export const revealPages = (deps: RevealDeps): PageRoute[] => [
   { method: 'POST', path: '/dashboard/sessions/:session_id/reveal', handle: (visit) => reveal(deps, visit) },
   { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
 ];
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** As many as a page of the list. */
+const MAX_SESSIONS = 50;
+
+/** Says what the selected sessions will cost. Those that were revealed before are left out: their result is known. */
+async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promise<Reply> {
+  const selected = [...new Set(visit.query.getAll('session_id'))]
+    .filter((id) => UUID.test(id))
+    .slice(0, MAX_SESSIONS);
+  const [reveals, { trackers }, ...previews] = await Promise.all([
+    revealsOf(visit.user.partner_id, selected),
+    listTrackers(visit),
+    ...selected.map((session_id) =>
+      visit.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } }),
+    ),
+  ]);
+  const revealed = new Set(reveals.map(({ session_id }) => session_id));
+  const sessions = previews.flatMap((preview) => (preview.ok ? [preview.body] : []));
+  const fresh = sessions.filter(({ session_id }) => !revealed.has(session_id));
+  const page = { title: 'Reveal the selected sessions', section: 'Sessions' } as const;
+  if (fresh.length === 0) {
+    return show(visit, {
+      ...page,
+      content: nothingYet(
+        selected.length === 0 ? 'No session is selected' : 'Nothing to reveal',
+        html`${
+          selected.length === 0
+            ? 'Tick the sessions in the list that you want to reveal.'
+            : 'The selected sessions are revealed already, or have expired.'
+        } <a href="/dashboard/sessions">Back to the sessions</a>`,
+      ),
+    });
+  }
+  const nameOf = namesOfTrackers(trackers);
+  return show(visit, {
+    ...page,
+    showsCountry: true,
+    content: html`<section class="confirm"><p>This costs <strong>at most ${counted(fresh.length, 'unit')}</strong>: one for each
+        session whose company or network is found, and nothing for the others.</p>
+      ${revealed.size > 0 && html`<p>${counted(revealed.size, 'selected session is', 'selected sessions are')} revealed already and left out.</p>`}
+      ${form(
+        visit,
+        '/dashboard/sessions/reveal',
+        html`${fresh.map(({ session_id }) => html`<input type="hidden" name="session" value="${session_id} ${randomUUID()}">`)}
+        <button>Reveal ${counted(fresh.length, 'session')}, for at most ${counted(fresh.length, 'unit')}</button>
+        <a class="button quiet" href="/dashboard/sessions">Cancel</a>`,
+      )}</section>
+    ${table(
+      'Sessions that will be revealed',
+      ['Session', 'Website', 'Country', 'Last seen'],
+      fresh.map((session) => [
+        html`<a href="/dashboard/sessions/${session.session_id}">${session.session_id.slice(0, 8)}</a>`,
+        nameOf(session.tracker_id),
+        session.visitor_country ?? 'unknown',
+        visit.ago(session.last_seen_at),
+      ]),
+    )}`,
+  });
+}
+
+/**
+ * Reveals the sessions one after another. The form holds an idempotency key for each: sent again after a failure it is the same
+ * reveals.
+ */
+async function revealSeveral(visit: Visit): Promise<Reply> {
+  const pairs = visit.form
+    .getAll('session')
+    .map((pair) => pair.split(' '))
+    .slice(0, MAX_SESSIONS);
+  const done: RevealBody[] = [];
+  const left: { readonly pair: readonly string[]; readonly why: ErrorAnswer }[] = [];
+  for (const [session_id = '', idempotencyKey = ''] of pairs) {
+    const revealed = await visit.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', {
+      params: { session_id },
+      idempotencyKey,
+    });
+    if (revealed.ok) done.push(revealed.body);
+    else left.push({ pair: [session_id, idempotencyKey], why: revealed });
+  }
+  if (left.length === 0) return redirectAfterPost('/dashboard/sessions?revealed=yes', 'sessions-revealed');
+  const [first] = left;
+  return show(visit, {
+    title: 'Reveal the selected sessions',
+    section: 'Sessions',
+    status: first?.why.status ?? 503,
+    content: html`${first && alert(first.why)}
+      <p>${counted(done.length, 'session is', 'sessions are')} revealed, ${counted(left.length, 'session is', 'sessions are')} not
+        yet. Send the rest again from this page: each is revealed once, however often it is sent.</p>
+      ${form(
+        visit,
+        '/dashboard/sessions/reveal',
+        html`${left.map(({ pair }) => html`<input type="hidden" name="session" value="${pair.join(' ')}">`)}
+        <button>Reveal the other ${counted(left.length, 'session')}, for at most ${counted(left.length, 'unit')}</button>
+        <a class="button quiet" href="/dashboard/sessions">Cancel</a>`,
+      )}`,
+  });
+}
 
 async function askReveal({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   const session_id = visit.request.params.session_id ?? '';
@@ -62,6 +174,7 @@ function question(visit: Visit, idempotencyKey: string, warning: Content, refuse
     button: 'Reveal, for one unit',
     back: at,
     fields: { idempotency_key: idempotencyKey },
+    isFinal: false,
   });
 }
 
@@ -86,30 +199,50 @@ async function receipt(visit: Visit): Promise<Reply> {
   if (!found.ok) return missing(visit, 'No receipt', found);
   const { body } = found;
   return show(visit, {
-    title: 'Receipt',
+    title: body.result === null ? 'Receipt' : titleOf(body.result),
     section: 'Sessions',
     showsCountry: true,
-    content: html`${facts([
+    content: html`${
+      body.result === null
+        ? html`<p class="notice">The company is being looked up. <a class="reload" href="">Look again</a></p>`
+        : resultCard(body.result)
+    }
+    <h2>Receipt</h2>${facts([
       ['State', body.status === 'complete' ? badge('complete', 'good') : badge('pending', 'wait')],
       ['Units', String(body.billable_units)],
-      ['Asked', time(body.created_at)],
-      ['Completed', time(body.completed_at, 'not yet')],
-      ['Kept until', time(body.expires_at)],
+      ['Asked', visit.time(body.created_at)],
+      ['Completed', visit.time(body.completed_at, 'not yet')],
+      ['Kept until', visit.time(body.expires_at)],
       ['Id', html`<code>${body.reveal_id}</code>`],
     ])}
-    ${
-      body.result === null
-        ? html`<p class="notice">The enrichment is under way. <a class="reload" href="">Look again</a></p>`
-        : html`${known('Company', body.result.company)}${known('Network', body.result.network)}`
-    }
     <p><a href="/dashboard/sessions/${body.session_id}">Its session</a></p>`,
   });
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What a reveal or a lookup found. */
+export interface FoundResult {
+  readonly match_type: string | null;
+  readonly company: Fields | null;
+  readonly network: Fields | null;
+}
+
+const titleOf = ({ match_type, company }: FoundResult): string =>
+  match_type === 'company' && typeof company?.name === 'string' ? company.name : 'No company found';
+
+/** The known fields of a result. What is no company is not called one: its fields are the network's. */
+export function resultCard({ match_type, company, network }: FoundResult): Content {
+  const isCompany = match_type === 'company';
+  return html`<div class="columns">${known(isCompany ? 'Company' : 'Who runs the network', company)}
+    ${known('Network', network)}</div>
+    ${!isCompany && html`<p class="soft">${match_type === 'isp' ? 'The address belongs to an internet provider, so its users may be anyone.' : 'Nobody knows a company behind this address.'}</p>`}`;
+}
+
 /** The known fields; null for an object without any. */
-function known(title: string, fields: Readonly<Record<string, unknown>> | null) {
+export function known(title: string, fields: Fields | null): Content {
   const pairs = Object.entries(fields ?? {}).filter(([, value]) => value !== null);
-  return html`<section><h2>${title}</h2>${
+  return html`<section class="panel"><h2>${title}</h2>${
     pairs.length === 0
       ? html`<p>Nothing was found.</p>`
       : facts(pairs.map(([name, value]) => [wordsOf(name), textOfValue(name, String(value))]))
@@ -117,11 +250,14 @@ function known(title: string, fields: Readonly<Record<string, unknown>> | null) 
 }
 
 function wordsOf(name: string): string {
-  const words = name.replaceAll('_', ' ');
+  const words = name.replaceAll('_', ' ').replace(/\b(url|isp|naics|sic)\b/g, (word) => word.toUpperCase());
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-const textOfValue = (name: string, value: string) =>
-  /^(website|linkedin_url)$/.test(name) && /^https?:\/\/\S+$/.test(value)
+function textOfValue(name: string, value: string): Content {
+  if (value === 'true') return 'yes';
+  if (value === 'false') return 'no';
+  return /^(website|linkedin_url)$/.test(name) && /^https?:\/\/\S+$/.test(value)
     ? html`<a href="${value}" rel="noreferrer nofollow">${value}</a>`
     : value;
+}

@@ -1,20 +1,25 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
-import { listTrackers, type Refused, type Visit } from '../api.ts';
+import type { FoundSessions, SessionSearch } from '../../../read-api/sessions/sessions.ts';
+import { listTrackers, mayChange, type Refused, type Visit } from '../api.ts';
 import {
   badge,
   type Content,
+  counted,
   facts,
+  field,
+  filterForm,
   html,
   namesOfTrackers,
   nothingYet,
+  pager,
+  select,
   table,
-  tableOr,
-  time,
-  trackerSelect,
 } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
+import { linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
+import { companyLink } from './overview.ts';
 
 export interface RevealOfSession {
   readonly reveal_id: string;
@@ -22,16 +27,13 @@ export interface RevealOfSession {
   readonly created_at: string;
   readonly completed_at: string | null;
   readonly billable: boolean | null;
-  readonly company: string | null;
+  readonly match_type: string | null;
+  readonly name: string | null;
 }
 
 export interface SessionDeps {
-  /** Newest first. `before` is an `older` of the same list; null: it is none. */
-  readonly recent: (
-    visit: Visit,
-    trackerId: string | null,
-    before: string | null,
-  ) => Promise<{ readonly sessions: readonly SessionBody[]; readonly older: string | null } | null>;
+  /** Newest first; null: the cursor is of another list. */
+  readonly search: (visit: Visit, search: SessionSearch) => Promise<FoundSessions | null>;
   readonly revealsOf: (
     partnerId: string,
     sessionIds: readonly string[],
@@ -41,57 +43,127 @@ export interface SessionDeps {
 const PATH = '/dashboard/sessions';
 
 export const sessionPages = (deps: SessionDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => feed(deps, visit) },
+  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
   { method: 'GET', path: `${PATH}/:session_id`, handle: (visit) => one(deps, visit) },
 ];
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const REVEALED = [
+  ['', 'All'],
+  ['yes', 'Revealed'],
+  ['no', 'Not revealed'],
+] as const;
 
-async function feed(deps: SessionDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const asked = visit.query.get('tracker_id') ?? '';
-  const trackerId = UUID.test(asked) ? asked : null;
+/** The filters of the list, as they stand in its address. */
+function filtersIn({ query }: Visit) {
+  const given = (name: string): string => query.get(name)?.trim() ?? '';
+  const country = given('country');
+  const revealed = given('revealed');
+  return {
+    country: /^[A-Za-z]{2}$/.test(country) ? country.toUpperCase() : country === 'unknown' ? country : '',
+    revealed: revealed === 'yes' || revealed === 'no' ? revealed : '',
+    company: given('company').slice(0, 200),
+    label: given('label').slice(0, 200),
+  } as const;
+}
+
+async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
+  const { period, trackerId, query: scopeQuery } = visit.scope;
+  const filters = filtersIn(visit);
   const before = visit.query.get('before');
   const [{ trackers, failed }, page] = await Promise.all([
     listTrackers(visit),
-    deps.recent(visit, trackerId, before),
+    deps.search(visit, {
+      trackerId,
+      before,
+      from: period.from,
+      to: period.to,
+      ...Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== '')),
+    }),
   ]);
-  const { sessions, older } = page ?? { sessions: [], older: null };
-  const reveals = await deps.revealsOf(
-    visit.user.partner_id,
-    sessions.map(({ session_id }) => session_id),
+  const { sessions, older, isCutShort } = page ?? { sessions: [], older: null, isCutShort: false };
+  const reveals = Map.groupBy(
+    await deps.revealsOf(
+      visit.user.partner_id,
+      sessions.map(({ session_id }) => session_id),
+    ),
+    ({ session_id }) => session_id,
   );
-  const name = namesOfTrackers(trackers);
+  const isFiltered = Object.values(filters).some((value) => value !== '');
+  const empty =
+    isFiltered || before !== null || visit.scope.trackerId !== null || trackers.length > 0
+      ? nothingYet(
+          before === null ? 'No sessions match' : 'No older sessions',
+          html`${period.text}${isFiltered && ', with these filters'}. Sessions are kept for ${SESSIONS_KEPT_DAYS} days.
+            <a href="${linkTo(PATH, { period: '30d' })}">Show all sessions</a> or see
+            <a href="/dashboard/trackers">whether your websites send visits</a>.`,
+        )
+      : nothingYet(
+          'No sessions yet',
+          html`Sessions appear as soon as a page with the snippet of a website is visited.
+            <a href="/dashboard/trackers">Add a website</a>.`,
+        );
+  const next =
+    older === null
+      ? null
+      : {
+          path: PATH,
+          query: { ...scopeQuery, ...filters, before: older },
+          text: isCutShort ? 'Search further back' : 'Older sessions',
+        };
+  const found = isCutShort
+    ? `${counted(sessions.length, 'session')} found so far, among those searched in this step.`
+    : `${counted(sessions.length, 'session')}${older === null ? '' : ', and more'}.`;
   return show(visit, {
     title: 'Sessions',
     section: 'Sessions',
     showsCountry: true,
     refused: refused ?? failed,
-    content: html`<form class="filter" method="get" action="${PATH}">
-      ${trackerSelect(trackers, trackerId ?? '', 'All trackers')}
-      <button class="quiet">Show</button></form>
-    ${tableOr(
-      before === null
-        ? noSessions
-        : nothingYet('No older sessions', html`<a href="${PATH}">Back to the newest</a>`),
-      'Sessions, the newest first',
-      ['First seen', 'Last seen', 'Tracker', 'Country', 'Labels', 'Company'],
-      sessions.map((session) => [
-        html`<a href="${PATH}/${session.session_id}">${time(session.first_seen_at)}</a>`,
-        time(session.last_seen_at),
-        name(session.tracker_id),
-        session.visitor_country ?? 'unknown',
-        fewLabels(session),
-        companyOf(reveals.filter(({ session_id }) => session_id === session.session_id)),
-      ]),
+    content: html`${filterForm(
+      visit,
+      trackers,
+      html`${select('Company', 'revealed', REVEALED, filters.revealed)}
+      ${field('Company name', 'company', { value: filters.company, maxlength: 200 })}
+      ${field('Country', 'country', { value: filters.country, maxlength: 7, hint: 'DE, US … or unknown' })}
+      ${field('Label', 'label', { value: filters.label, maxlength: 200 })}`,
     )}
-    ${older !== null && html`<p><a class="button quiet" href="${PATH}?${new URLSearchParams({ tracker_id: trackerId ?? '', before: older }).toString()}">Older sessions</a></p>`}`,
+    <div id="sessions"${before === null && html` data-live`}>
+    ${sessions.length === 0 ? empty : sessionTable(visit, sessions, reveals, namesOfTrackers(trackers))}
+    ${(sessions.length > 0 || next !== null) && pager(found, next)}
+    </div>
+    ${before === null && html`<noscript><p><a href="${linkTo(PATH, scopeQuery, filters)}">Look for new sessions</a></p></noscript>`}`,
   });
 }
 
-const noSessions = nothingYet(
-  'No sessions yet',
-  html`Sessions appear as soon as a page with the snippet of a <a href="/dashboard/trackers">tracker</a> is visited.`,
-);
+function sessionTable(
+  visit: Visit,
+  sessions: readonly SessionBody[],
+  reveals: ReadonlyMap<string, readonly RevealOfSession[]>,
+  nameOf: (trackerId: string) => string,
+): Content {
+  const rows = sessions.map((session) => [
+    html`<a href="${PATH}/${session.session_id}">${session.session_id.slice(0, 8)}</a>`,
+    visitorOf(reveals.get(session.session_id) ?? []),
+    nameOf(session.tracker_id),
+    session.visitor_country ?? 'unknown',
+    visit.ago(session.last_seen_at),
+    fewLabels(session),
+  ]);
+  const heads = ['Session', 'Company', 'Website', 'Country', 'Last seen', 'Labels'];
+  const caption = 'Sessions, the newest first';
+  if (!mayChange(visit)) return table(caption, heads, rows);
+  const boxes = rows.map((cells, nth) => [
+    html`<input type="checkbox" name="session_id" value="${sessions[nth]?.session_id}" aria-label="Select session ${nth + 1}">`,
+    ...cells,
+  ]);
+  return html`<form method="get" action="${PATH}/reveal">${table(
+    caption,
+    [
+      html`<input type="checkbox" data-all="session_id" aria-label="Select all sessions" hidden><span class="unseen">Select</span>`,
+      ...heads,
+    ],
+    boxes,
+  )}<p><button class="quiet">Reveal the selected sessions…</button></p></form>`;
+}
 
 /** A visitor may send 32 labels: a list shows the first few, a session's own page all. */
 const LABELS_LISTED = 3;
@@ -110,16 +182,29 @@ function fewLabels(session: SessionBody): Content {
 const shortened = (text: string, length: number): string =>
   [...text].length > length ? `${[...text].slice(0, length - 1).join('')}…` : text;
 
-function companyOf(reveals: readonly RevealOfSession[]): Content {
-  const done = reveals.find(({ completed_at }) => completed_at !== null);
-  if (done) return done.company ?? 'no company found';
-  return reveals.length > 0 ? badge('pending', 'wait') : badge('not revealed', 'off');
+/** What is known of a visitor: a company is only what the match says is one. */
+function visitorOf(reveals: readonly RevealOfSession[]): Content {
+  const done = reveals.findLast(({ completed_at }) => completed_at !== null);
+  if (done === undefined) return reveals.length > 0 ? badge('pending', 'wait') : badge('not revealed', 'off');
+  return done.match_type === 'company' && done.name !== null
+    ? companyLink({ name: done.name })
+    : html`<span class="soft">${networkText(done)}</span>`;
+}
+
+/** What a reveal without a company found. */
+export function networkText({ match_type, name }: Pick<RevealOfSession, 'match_type' | 'name'>): string {
+  if (match_type === 'company') return 'company without a name';
+  if (match_type === 'isp') return name === null ? 'internet provider' : `internet provider: ${name}`;
+  return name === null ? 'no company found' : `no company found: ${name}`;
 }
 
 async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
   const session_id = visit.request.params.session_id ?? '';
-  const found = await visit.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } });
-  if (!found.ok) return feed(deps, visit, found);
+  const [found, { trackers }] = await Promise.all([
+    visit.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } }),
+    listTrackers(visit),
+  ]);
+  if (!found.ok) return list(deps, visit, found);
   const session = found.body;
   const reveals = await deps.revealsOf(visit.user.partner_id, [session.session_id]);
   const done = reveals.some(({ completed_at }) => completed_at !== null);
@@ -127,36 +212,40 @@ async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
     title: 'Session',
     section: 'Sessions',
     showsCountry: true,
+    ...(mayChange(visit)
+      ? {
+          actions: html`<a class="button${done && ' quiet'}" href="${PATH}/${session.session_id}/reveal">${done ? 'Reveal once more…' : 'Reveal the company…'}</a>`,
+        }
+      : {}),
     content: html`${facts([
-      ['First seen', time(session.first_seen_at)],
-      ['Last seen', time(session.last_seen_at)],
-      ['Kept until', time(session.expires_at)],
+      ['Company', visitorOf(reveals)],
+      ['First seen', visit.time(session.first_seen_at)],
+      ['Last seen', visit.time(session.last_seen_at)],
       ['Country of the visitor', session.visitor_country ?? 'unknown'],
       [
-        'Tracker',
-        html`<a href="/dashboard/trackers/${session.tracker_id}"><code>${session.tracker_id}</code></a>`,
+        'Website',
+        html`<a href="/dashboard/trackers/${session.tracker_id}">${namesOfTrackers(trackers)(session.tracker_id)}</a>`,
       ],
       ['Your reference', session.customer_reference ?? '–'],
       ['Labels', labelsOf(session).join(', ') || '–'],
+      ['Kept until', visit.time(session.expires_at)],
       ['Id', html`<code>${session.session_id}</code>`],
     ])}
-    <section><h2>Company</h2>
-      ${
-        reveals.length > 0 &&
-        table(
-          'Reveals of this session',
-          ['Asked', 'Completed', 'Company', 'Units', ''],
-          reveals.map((reveal) => [
-            time(reveal.created_at),
-            time(reveal.completed_at, 'pending'),
-            reveal.completed_at === null ? '–' : (reveal.company ?? 'no company found'),
-            reveal.completed_at === null ? '–' : reveal.billable ? '1' : '0',
-            html`<a href="/dashboard/reveals/${reveal.reveal_id}">Receipt</a>`,
-          ]),
-        )
-      }
-      <p><a class="button${done && ' quiet'}" href="${PATH}/${session.session_id}/reveal">${done ? 'Reveal once more…' : 'Reveal the company…'}</a></p>
-    </section>
-    <p><a href="${PATH}">All sessions</a></p>`,
+    ${
+      reveals.length > 0 &&
+      table(
+        'Reveals of this session',
+        ['Receipt', 'Asked', 'Completed', 'Found', 'Units'],
+        reveals.map((reveal) => [
+          html`<a href="/dashboard/reveals/${reveal.reveal_id}">${reveal.reveal_id.slice(0, 8)}</a>`,
+          visit.time(reveal.created_at),
+          visit.time(reveal.completed_at, 'pending'),
+          reveal.completed_at === null ? '–' : visitorOf([reveal]),
+          reveal.completed_at === null ? '–' : reveal.billable ? '1' : '0',
+        ]),
+        { numeric: [4] },
+      )
+    }
+    <p><a href="${linkTo(PATH, visit.scope.query)}">All sessions</a></p>`,
   });
 }

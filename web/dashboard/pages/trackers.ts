@@ -2,7 +2,7 @@ import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type ErrorAnswer, listTrackers, type Refused, textOf, type Visit } from '../api.ts';
-import { barChart, daysBack } from '../charts.ts';
+import { barChart, dayLabel } from '../charts.ts';
 import {
   badge,
   copyable,
@@ -12,13 +12,16 @@ import {
   field,
   form,
   html,
+  noMatch,
   nothingYet,
+  searched,
+  searchForm,
   tableOr,
-  time,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import { respelled } from '../origins.ts';
 import type { PageRoute } from '../routes.ts';
+import { linkTo } from '../scope.ts';
 
 const PATH = '/dashboard/trackers';
 
@@ -30,26 +33,34 @@ export const trackerListPages: readonly PageRoute[] = [
 
 async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
   const { trackers, failed } = await listTrackers(visit);
+  const shown = searched(visit, trackers, ({ name, origins, customer_reference }) =>
+    [name, ...origins, customer_reference ?? ''].join(' '),
+  );
   return show(visit, {
-    title: 'Trackers',
-    section: 'Trackers',
+    title: 'Websites',
+    section: 'Websites',
     refused: refused ?? failed,
-    content: html`${tableOr(
-      nothingYet(
-        'No trackers yet',
-        'A tracker is the pixel of one website. Create the first one below, then put its snippet on the pages.',
-      ),
-      'Trackers',
-      ['Name', 'State', 'Websites', 'Your reference', 'Created'],
-      trackers.map((tracker) => [
-        html`<a href="${PATH}/${tracker.id}">${tracker.name}</a>`,
-        stateOf(tracker),
-        tracker.origins.join(', '),
-        tracker.customer_reference,
-        time(tracker.created_at),
-      ]),
-    )}
-    <section><h2>Create a tracker</h2>${form(
+    content: html`${trackers.length > FEW && searchForm(visit)}
+    ${
+      trackers.length > 0 && shown.length === 0
+        ? noMatch(PATH)
+        : tableOr(
+            nothingYet(
+              'No websites yet',
+              'Add the first one below, then put its snippet on the pages. Doorplate calls the pixel of a website a tracker.',
+            ),
+            `${counted(shown.length, 'website')}, each with its tracker`,
+            ['Name', 'State', 'Origins', 'Your reference', 'Created'],
+            shown.map((tracker) => [
+              html`<a href="${linkTo(`${PATH}/${tracker.id}`, visit.scope.query)}">${tracker.name}</a>`,
+              stateOf(tracker),
+              fewOf(tracker.origins),
+              tracker.customer_reference ?? '–',
+              visit.time(tracker.created_at),
+            ]),
+          )
+    }
+    <section class="panel" id="create"><h2>Add a website</h2>${form(
       visit,
       PATH,
       html`${trackerFields(visit, { name: '', origins: [], customer_reference: null }, refused)}
@@ -57,6 +68,12 @@ async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
     )}</section>`,
   });
 }
+
+const FEW = 10;
+const ORIGINS_LISTED = 2;
+
+const fewOf = (origins: readonly string[]): string =>
+  `${origins.slice(0, ORIGINS_LISTED).join(', ')}${origins.length > ORIGINS_LISTED ? ` +${origins.length - ORIGINS_LISTED}` : ''}`;
 
 /** The fields of a form, as they were sent or else as they stand; of websites that were refused, the spelling that is meant. */
 function trackerFields(
@@ -145,28 +162,29 @@ async function find(visit: Visit): Promise<TrackerBody | ErrorAnswer> {
   return failed ?? trackers.find(({ id }) => id === tracker_id) ?? MISSING;
 }
 
-const DAYS = 30;
+/** The API tells at most so many days of usage. */
+const MAX_DAYS = 31;
 
 async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
-  const days = daysBack(visit.request.receivedAt, DAYS);
+  const days = visit.scope.period.days.slice(-MAX_DAYS);
   const [tracker, usage] = await Promise.all([
     find(visit),
     visit.api<TrackerUsageBody>('GET', `${TRACKER}/usage`, {
       params: paramsOf(visit),
-      query: { from: days[0] },
+      query: { from: days[0], to: visit.scope.period.to.slice(0, 10) },
     }),
   ]);
   if ('ok' in tracker) return list(visit, refused ?? tracker);
   const at = `${PATH}/${tracker.id}`;
   return show(visit, {
     title: tracker.name,
-    section: 'Trackers',
+    section: 'Websites',
     refused: refused ?? (usage.ok ? null : usage),
     content: html`${facts([
       ['State', stateOf(tracker)],
       ['Websites', tracker.origins.join(', ')],
       ['Your reference', tracker.customer_reference ?? '–'],
-      ['Created', time(tracker.created_at)],
+      ['Created', visit.time(tracker.created_at)],
       ['Id', html`<code>${tracker.id}</code>`],
     ])}
     <p><a class="button" href="/dashboard/sessions?tracker_id=${tracker.id}">Its sessions</a>
@@ -174,7 +192,7 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
     <section><h2>Install</h2>
       <p>Put this into every page, before <code>&lt;/body&gt;</code> for example:</p>
       ${copyable('Snippet', tracker.snippet)}
-      ${usage.ok && installCheck(tracker, usage.body)}</section>
+      ${usage.ok && installCheck(visit, tracker, usage.body)}</section>
     ${usage.ok && usageOf(usage.body, days)}
     <section><h2>Change</h2>${form(
       visit,
@@ -199,11 +217,15 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
 }
 
 /** Judged by received visits: the customer's page is not requested. */
-function installCheck({ disabled_at, origins }: TrackerBody, { hourly, totals }: TrackerUsageBody) {
+function installCheck(
+  visit: Visit,
+  { disabled_at, origins }: TrackerBody,
+  { hourly, totals }: TrackerUsageBody,
+) {
   const last = hourly.findLast(({ capture_requests }) => capture_requests > 0);
   if (last !== undefined) {
-    return html`<p class="said">Installed: ${counted(totals.capture_requests, 'visit')} reported in ${DAYS} days, the last in
-      the hour of ${time(last.hour)}.</p>`;
+    return html`<p class="said">Installed: ${counted(totals.capture_requests, 'visit')} reported in this period, the last in
+      the hour of ${visit.time(last.hour)}.</p>`;
   }
   return html`<div class="notice"><p><strong>No visit has arrived yet.</strong> Open a page that has the snippet, then
     <a href="">check again</a>. If still nothing comes:</p><ul>
@@ -217,7 +239,7 @@ function usageOf({ hourly, totals, pending_reveals }: TrackerUsageBody, days: re
   const of = (day: string) => hourly.filter(({ hour }) => hour.startsWith(day));
   const sum = (day: string, name: 'sessions' | 'reveals') =>
     of(day).reduce((total, row) => total + row[name], 0);
-  return html`<section><h2>Last ${DAYS} days</h2>
+  return html`<section><h2>Usage</h2>
     ${facts([
       ['Visits reported', count(totals.capture_requests)],
       ['Sessions', count(totals.sessions)],
@@ -228,8 +250,13 @@ function usageOf({ hourly, totals, pending_reveals }: TrackerUsageBody, days: re
     ])}
     ${barChart({
       title: 'Sessions and reveals a day',
-      series: ['Sessions', 'Reveals'],
-      days: days.map((day) => ({ day, values: [sum(day, 'sessions'), sum(day, 'reveals')] })),
+      axis: 'Day',
+      isStacked: false,
+      series: [{ name: 'Sessions' }, { name: 'Reveals' }],
+      points: days.map((day) => ({
+        label: dayLabel(day),
+        values: [sum(day, 'sessions'), sum(day, 'reveals')],
+      })),
     })}</section>`;
 }
 
@@ -252,7 +279,7 @@ async function askDelete(visit: Visit): Promise<Reply> {
   if ('ok' in tracker) return list(visit, tracker);
   return ask(visit, {
     title: `Delete “${tracker.name}”?`,
-    section: 'Trackers',
+    section: 'Websites',
     text: html`<p>Its pixel collects nothing more, and it cannot be brought back. Sessions, receipts and usage stay
         readable until they expire.</p>`,
     action: `${PATH}/${tracker.id}/delete`,

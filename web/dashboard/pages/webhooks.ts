@@ -18,7 +18,6 @@ import {
   nothingYet,
   secretOnce,
   tableOr,
-  time,
   trackerSelect,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
@@ -53,7 +52,7 @@ async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
     title: 'Webhooks',
     section: 'Webhooks',
     refused: refused ?? (listed.ok ? null : listed),
-    content: html`${listed.ok && listed.body.worker.status !== 'running' && slow(listed.body.worker)}
+    content: html`${listed.ok && listed.body.worker.status !== 'running' && slow(visit, listed.body.worker)}
     ${tableOr(
       nothingYet(
         'No endpoints yet',
@@ -88,9 +87,9 @@ function stateOf({ enabled, deleted_at }: WebhookBody) {
   return enabled ? badge('enabled', 'good') : badge('paused', 'wait');
 }
 
-const slow = ({ last_seen_at, due }: WebhookWorker) =>
+const slow = (visit: Visit, { last_seen_at, due }: WebhookWorker) =>
   html`<p class="notice">Deliveries are not being sent just now: the service's worker was last seen
-    ${time(last_seen_at)}, and ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost.</p>`;
+    ${visit.time(last_seen_at)}, and ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost.</p>`;
 
 async function create(visit: Visit): Promise<Reply> {
   const tracker = textOf(visit, 'tracker_id');
@@ -151,8 +150,8 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
           ? 'all'
           : html`<a href="/dashboard/trackers/${webhook.tracker_id}"><code>${webhook.tracker_id}</code></a>`,
       ],
-      ['Created', time(webhook.created_at)],
-      ['The secret before signs until', time(webhook.secret_rotation_until, '–')],
+      ['Created', visit.time(webhook.created_at)],
+      ['The secret before signs until', visit.time(webhook.secret_rotation_until, '–')],
     ])}
     <section><h2>Deliveries of the last 90 days</h2>
       ${facts(Object.entries(webhook.deliveries satisfies DeliveryTotals).map(([state, n]) => [state, count(n)]))}

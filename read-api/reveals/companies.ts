@@ -1,0 +1,93 @@
+/** A partner's revealed companies, for the dashboard: reveals that have not expired, grouped by the company's name. */
+import { type DatabasePool, sql } from 'slonik';
+import { z } from 'zod';
+import type { Range } from '../usage/partner-usage.ts';
+
+const companyRow = z.object({
+  name: z.string(),
+  website: z.string().nullable(),
+  industry: z.string().nullable(),
+  country: z.string().nullable(),
+  sessions: z.number(),
+  first_seen_at: z.string(),
+  last_seen_at: z.string(),
+  tracker_ids: z.array(z.string()),
+  /** How many reveals were read for all companies. */
+  read: z.number(),
+});
+export type CompanyRow = z.output<typeof companyRow>;
+
+interface CompanyQuery extends Range {
+  readonly partnerId: string;
+  /** null: every tracker. */
+  readonly trackerId: string | null;
+}
+
+/** The newest reveals that are read: the answer takes as long for a million as for ten thousand. */
+export const MAX_REVEALS_READ = 10_000;
+
+export interface Companies {
+  /** Those that were seen last first. */
+  readonly companies: readonly CompanyRow[];
+  /** Whether there are more reveals than were read. */
+  readonly isPartial: boolean;
+}
+
+/** Reads the newest reveals of companies since `from`, as `recent`. The condition on the match is the index's own. */
+const recentReveals = ({
+  partnerId,
+  trackerId,
+  from,
+}: Pick<CompanyQuery, 'partnerId' | 'trackerId' | 'from'>) =>
+  sql.fragment`recent as materialized (
+    select session_id, tracker_id, reveal_id, completed_at, result -> 'company' as company
+    from read.reveal
+    where partner_id = ${partnerId} and completed_at >= ${from}::timestamptz and result ->> 'match_type' = 'company'
+      and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
+    order by completed_at desc limit ${MAX_REVEALS_READ})`;
+
+/** Groups the sessions that were seen in a period by their company. */
+export async function listCompanies(db: DatabasePool, query: CompanyQuery): Promise<Companies> {
+  const companies = await db.any(sql.type(companyRow)`
+    with ${recentReveals(query)}
+    select max(r.company ->> 'name') as name, max(r.company ->> 'website') as website,
+           max(r.company ->> 'industry') as industry, max(r.company ->> 'country_code') as country,
+           count(distinct r.session_id)::int as sessions, min(s.first_seen_at) as first_seen_at,
+           max(s.last_seen_at) as last_seen_at, array_agg(distinct r.tracker_id) as tracker_ids,
+           (select count(*)::int from recent) as read
+    from recent r join read.session s on s.session_id = r.session_id
+    where r.company ->> 'name' is not null and s.first_seen_at < ${query.to}::timestamptz
+      and s.last_seen_at >= ${query.from}::timestamptz
+    group by lower(r.company ->> 'name')
+    order by max(s.last_seen_at) desc, 1`);
+  return { companies, isPartial: companies[0]?.read === MAX_REVEALS_READ };
+}
+
+const visitRow = z.object({
+  session_id: z.string(),
+  tracker_id: z.string(),
+  visitor_country: z.string().nullable(),
+  first_seen_at: z.string(),
+  last_seen_at: z.string(),
+  reveal_id: z.string(),
+  company: z.record(z.string(), z.unknown()),
+});
+export type CompanyVisit = z.output<typeof visitRow>;
+
+/** The sessions of one company that have not expired, the newest first. `name` in any case. `from`: ISO 8601. */
+export const listCompanyVisits = (
+  db: DatabasePool,
+  query: Pick<CompanyQuery, 'partnerId' | 'trackerId' | 'from'> & {
+    readonly name: string;
+    readonly limit: number;
+  },
+): Promise<readonly CompanyVisit[]> =>
+  db.any(sql.type(visitRow)`
+    with ${recentReveals(query)}
+    select * from (
+      select distinct on (s.session_id) s.session_id, s.tracker_id, s.visitor_country, s.first_seen_at, s.last_seen_at,
+             r.reveal_id, r.company
+      from recent r join read.session s on s.session_id = r.session_id
+      where lower(r.company ->> 'name') = lower(${query.name})
+      order by s.session_id, r.completed_at desc) visits
+    order by last_seen_at desc limit ${query.limit}`);

@@ -1,0 +1,132 @@
+/** A partner's usage for the dashboard: by UTC day, key, outcome and tracker. `Range` is in whole days. */
+import { type DatabasePool, sql } from 'slonik';
+import { z } from 'zod';
+
+export interface Range {
+  /** ISO 8601, inclusive. */
+  readonly from: string;
+  /** ISO 8601, exclusive. */
+  readonly to: string;
+}
+
+const lookupDay = z.object({
+  day: z.string(),
+  key_id: z.string(),
+  outcome: z.string(),
+  requests: z.number(),
+  cache_hits: z.number(),
+});
+export type LookupDay = z.output<typeof lookupDay>;
+
+/** Revoked keys whose answers are counted: a script may make and revoke any number. */
+const MAX_REVOKED_KEYS = 10_000;
+
+/**
+ * The answers to all keys of a partner by UTC day (`YYYY-MM-DD`), key and outcome. It reads key by key, because a join reads the
+ * hours of all partners.
+ */
+export const readLookupDays = (
+  db: DatabasePool,
+  partnerId: string,
+  { from, to }: Range,
+): Promise<readonly LookupDay[]> =>
+  db.any(sql.type(lookupDay)`
+    select to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as day, k.key_id, d.outcome, d.requests, d.cache_hits
+    from (
+      select key_id from read.api_key where partner_id = ${partnerId} and revoked_at is null
+      union all
+      (select key_id from read.api_key where partner_id = ${partnerId} and revoked_at >= ${from}::timestamptz
+       order by revoked_at desc limit ${MAX_REVOKED_KEYS})) k
+    cross join lateral (
+      select date_trunc('day', h.hour, 'UTC') as day, h.outcome, sum(h.requests)::bigint as requests,
+             sum(h.cache_hits)::bigint as cache_hits
+      from read.usage_hour h
+      where h.key_id = k.key_id and h.hour >= ${from}::timestamptz and h.hour < ${to}::timestamptz
+      group by 1, 2) d
+    order by d.day`);
+
+const trackerDay = z.object({
+  day: z.string(),
+  tracker_id: z.string(),
+  visits: z.number(),
+  sessions: z.number(),
+  reveals: z.number(),
+  units: z.number(),
+});
+export type TrackerDay = z.output<typeof trackerDay>;
+
+/**
+ * Visits, sessions, completed reveals and units by UTC day and tracker, deleted trackers included. It reads tracker by tracker, as
+ * the lookups key by key. `trackerId` null: all of the partner's.
+ */
+export const readTrackerDays = (
+  db: DatabasePool,
+  partnerId: string,
+  trackerId: string | null,
+  { from, to }: Range,
+): Promise<readonly TrackerDay[]> => {
+  const during = sql.fragment`hour >= ${from}::timestamptz and hour < ${to}::timestamptz`;
+  return db.any(sql.type(trackerDay)`
+    select to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as day, t.tracker_id, sum(d.visits)::bigint as visits,
+           sum(d.sessions)::bigint as sessions, sum(d.reveals)::bigint as reveals, sum(d.units)::bigint as units
+    from read.tracker t
+    cross join lateral (
+      select date_trunc('day', hour, 'UTC') as day, sum(capture_requests) as visits, 0 as sessions, 0 as reveals, 0 as units
+      from read.tracker_calls_hour h where h.tracker_id = t.tracker_id and ${during} group by 1
+      union all
+      select date_trunc('day', hour, 'UTC'), 0, sum(sessions), 0, 0
+      from read.tracker_hour h where h.tracker_id = t.tracker_id and ${during} group by 1
+      union all
+      select date_trunc('day', completed_at, 'UTC'), 0, 0, count(*), sum(units)
+      from read.reveal_unit u where u.tracker_id = t.tracker_id
+        and completed_at >= ${from}::timestamptz and completed_at < ${to}::timestamptz group by 1) d
+    where t.partner_id = ${partnerId} and (${trackerId}::uuid is null or t.tracker_id = ${trackerId}::uuid)
+    group by 1, 2 order by 1`);
+};
+
+const keyUse = z.object({ key_id: z.string(), reserved: z.number() });
+
+export interface Allowance {
+  /** New enrichments since the day began, by key. */
+  readonly reserved: ReadonlyMap<string, number>;
+  /** Unfinished ones of the partner's. */
+  readonly pending: number;
+}
+
+/** What the partner has used of its allowances since an instant (ISO 8601), the start of a UTC day. */
+export async function readAllowance(db: DatabasePool, partnerId: string, since: string): Promise<Allowance> {
+  const open = sql.fragment`partner_id = ${partnerId} and state in ('reserved', 'submitted')`;
+  const [used, pending] = await Promise.all([
+    db.any(sql.type(keyUse)`
+      select key_id, count(*)::int as reserved
+      from (select key_id from read.reservation where ${open} and made_at >= ${since}::timestamptz
+            union all
+            select key_id from read.reservation
+            where partner_id = ${partnerId} and ended_at >= ${since}::timestamptz and made_at >= ${since}::timestamptz) r
+      group by key_id`),
+    db.oneFirst(sql.type(z.object({ pending: z.number() }))`
+      select count(*)::int as pending from read.reservation where ${open}`),
+  ]);
+  return { reserved: new Map(used.map(({ key_id, reserved }) => [key_id, reserved])), pending };
+}
+
+const startState = z.object({
+  hasLookedUp: z.boolean(),
+  hasVisit: z.boolean(),
+  hasDelivery: z.boolean(),
+  webhookId: z.string().nullable(),
+});
+
+/** Which first steps a partner has taken: a lookup, a visit on a website, a delivered webhook. */
+export const readStartState = (db: DatabasePool, partnerId: string): Promise<z.output<typeof startState>> =>
+  db.one(sql.type(startState)`
+    select exists (select from read.api_key k
+                   where k.partner_id = ${partnerId}
+                     and exists (select from read.usage_hour h where h.key_id = k.key_id)) as "hasLookedUp",
+           exists (select from read.tracker t
+                   where t.partner_id = ${partnerId}
+                     and exists (select from read.tracker_hour h where h.tracker_id = t.tracker_id)) as "hasVisit",
+           exists (select from read.webhook_total w
+                   where w.partner_id = ${partnerId} and w.state = 'delivered' and w.deliveries > 0) as "hasDelivery",
+           (select e.webhook_id from read.webhook_endpoint e
+            where e.partner_id = ${partnerId} and e.deleted_at is null order by e.created_at limit 1) as "webhookId"`);

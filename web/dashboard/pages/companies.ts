@@ -1,0 +1,184 @@
+import { stringify } from 'csv-stringify/sync';
+import type { Reply } from '../../../http/contract/route.ts';
+import type { Companies, CompanyRow, CompanyVisit } from '../../../read-api/reveals/companies.ts';
+import type { Range } from '../../../read-api/usage/partner-usage.ts';
+import { fileAnswer } from '../answers.ts';
+import { listTrackers, type Visit } from '../api.ts';
+import {
+  count,
+  counted,
+  facts,
+  field,
+  filterForm,
+  html,
+  namesOfTrackers,
+  nothingYet,
+  pager,
+  table,
+} from '../components.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
+import { companyLink } from './overview.ts';
+import { known } from './reveals.ts';
+
+export interface CompanyDeps {
+  readonly companies: (partnerId: string, trackerId: string | null, range: Range) => Promise<Companies>;
+  /** The sessions of one company that are kept, the newest first. */
+  readonly companyVisits: (visit: Visit, name: string) => Promise<readonly CompanyVisit[]>;
+}
+
+const PATH = '/dashboard/companies';
+const PAGE = 100;
+
+/** The companies behind the revealed sessions. */
+export const companyPages = (deps: CompanyDeps): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
+  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },
+  { method: 'GET', path: '/dashboard/company', handle: (visit) => one(deps, visit) },
+];
+
+const wanted = ({ query }: Visit): string => (query.get('company') ?? '').trim().slice(0, 200);
+
+async function find({ companies }: CompanyDeps, visit: Visit) {
+  const { period, trackerId } = visit.scope;
+  const text = wanted(visit).toLowerCase();
+  const { companies: all, isPartial } = await companies(visit.user.partner_id, trackerId, period);
+  return { found: all.filter(({ name }) => name.toLowerCase().includes(text)), isPartial };
+}
+
+async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
+  const [{ trackers, failed }, { found, isPartial }] = await Promise.all([
+    listTrackers(visit),
+    find(deps, visit),
+  ]);
+  const company = wanted(visit);
+  const first = Math.max(0, Math.trunc(Number(visit.query.get('after') ?? 0)) || 0);
+  const shown = found.slice(first, first + PAGE);
+  const nameOf = namesOfTrackers(trackers);
+  const query = { ...visit.scope.query, company };
+  return show(visit, {
+    title: 'Companies',
+    section: 'Companies',
+    refused: failed,
+    ...(found.length > 0
+      ? { actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, query)}">Download as CSV</a>` }
+      : {}),
+    content: html`${filterForm(visit, trackers, field('Company name', 'company', { value: company, maxlength: 200 }))}
+    ${!isKept(visit.scope.period, visit.request.receivedAt) && html`<p class="soft">Companies are kept for ${SESSIONS_KEPT_DAYS} days, so the list begins then.</p>`}
+    ${isPartial && html`<p class="soft">The newest ${count(10_000)} revealed sessions of the period are shown. Choose a shorter period or one website to see the others.</p>`}
+    ${
+      shown.length === 0
+        ? nothingYet(
+            'No companies match',
+            html`A company appears here when a session of it is revealed.
+              <a href="${linkTo('/dashboard/sessions', visit.scope.query)}">See the sessions of the period</a>${company !== '' && html`, or <a href="${linkTo(PATH, visit.scope.query)}">all companies of the period</a>`}.`,
+          )
+        : html`${table(
+            'Companies, those that were seen last first',
+            ['Company', 'Sessions', 'Websites', 'First seen', 'Last seen', 'Industry', 'Country'],
+            shown.map((row) => [
+              companyLink(row),
+              count(row.sessions),
+              row.tracker_ids.map(nameOf).join(', '),
+              visit.time(row.first_seen_at),
+              visit.time(row.last_seen_at),
+              row.industry ?? '–',
+              row.country ?? '–',
+            ]),
+            { numeric: [1] },
+          )}${pager(
+            found.length > PAGE
+              ? `${count(first + 1)} to ${count(first + shown.length)} of ${counted(found.length, 'company', 'companies')}.`
+              : `${counted(found.length, 'company', 'companies')}.`,
+            first + PAGE < found.length
+              ? { path: PATH, query: { ...query, after: String(first + PAGE) }, text: 'More companies' }
+              : null,
+          )}`
+    }`,
+  });
+}
+
+async function csv(deps: CompanyDeps, visit: Visit): Promise<Reply> {
+  const [{ trackers }, { found }] = await Promise.all([listTrackers(visit), find(deps, visit)]);
+  const nameOf = namesOfTrackers(trackers);
+  const { days } = visit.scope.period;
+  return fileAnswer(
+    `doorplate-companies-${days[0]}-${days.at(-1)}.csv`,
+    'text/csv; charset=utf-8',
+    csvOf(
+      ['company', 'website', 'industry', 'country', 'sessions', 'first_seen_at', 'last_seen_at', 'websites'],
+      found.map((row: CompanyRow) => [
+        row.name,
+        row.website,
+        row.industry,
+        row.country,
+        row.sessions,
+        row.first_seen_at,
+        row.last_seen_at,
+        row.tracker_ids.map(nameOf).join('; '),
+      ]),
+    ),
+  );
+}
+
+/** CSV by RFC 4180. A cell that a spreadsheet would take for a formula is defused. */
+export const csvOf = (
+  heads: readonly string[],
+  rows: readonly (readonly (string | number | null)[])[],
+): string =>
+  stringify([[...heads], ...rows.map((row) => [...row])], {
+    record_delimiter: '\r\n',
+    escape_formulas: true,
+  });
+
+async function one({ companyVisits }: CompanyDeps, visit: Visit): Promise<Reply> {
+  const name = (visit.query.get('name') ?? '').slice(0, 1_000);
+  const [{ trackers }, visits] = await Promise.all([listTrackers(visit), companyVisits(visit, name)]);
+  const [newest] = visits;
+  const nameOf = namesOfTrackers(trackers);
+  if (newest === undefined) {
+    return show(visit, {
+      title: name === '' ? 'Company' : name,
+      section: 'Companies',
+      status: 404,
+      content: nothingYet(
+        'No sessions of this company are kept',
+        html`Sessions are kept for ${SESSIONS_KEPT_DAYS} days. <a href="${linkTo(PATH, visit.scope.query)}">All companies</a>`,
+      ),
+    });
+  }
+  const oldest = visits.reduce(
+    (first, { first_seen_at }) => (first_seen_at < first ? first_seen_at : first),
+    newest.first_seen_at,
+  );
+  return show(visit, {
+    title: String(newest.company.name),
+    section: 'Companies',
+    showsCountry: true,
+    content: html`${facts([
+      ['Sessions', count(visits.length)],
+      ['First seen', visit.time(oldest)],
+      ['Last seen', visit.time(newest.last_seen_at)],
+      ['Websites', [...new Set(visits.map(({ tracker_id }) => nameOf(tracker_id)))].join(', ')],
+    ])}
+    ${known('Company', newest.company)}
+    ${table(
+      `Sessions of the last ${SESSIONS_KEPT_DAYS} days, those that were seen last first`,
+      ['Session', 'Website', 'Country', 'First seen', 'Last seen', 'Receipt'],
+      visits.map((row) => [
+        html`<a href="/dashboard/sessions/${row.session_id}">${row.session_id.slice(0, 8)}</a>`,
+        nameOf(row.tracker_id),
+        row.visitor_country ?? 'unknown',
+        visit.time(row.first_seen_at),
+        visit.time(row.last_seen_at),
+        html`<a href="/dashboard/reveals/${row.reveal_id}">${row.reveal_id.slice(0, 8)}</a>`,
+      ]),
+    )}
+    ${visits.length === MAX_VISITS && html`<p class="soft">The newest ${count(MAX_VISITS)} sessions are shown.</p>`}
+    <p><a href="${linkTo(PATH, visit.scope.query)}">All companies</a></p>`,
+  });
+}
+
+/** Sessions of a company on its page. */
+export const MAX_VISITS = 200;

@@ -1,0 +1,182 @@
+import type { Reply } from '../../../http/contract/route.ts';
+import type { Allowance, LookupDay, Range, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
+import { fileAnswer } from '../answers.ts';
+import { listTrackers, type Visit } from '../api.ts';
+import {
+  count,
+  filterForm,
+  gauge,
+  html,
+  namesOfTrackers,
+  nothingYet,
+  panel,
+  table,
+  tiles,
+} from '../components.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { linkTo, periodBefore } from '../scope.ts';
+import { csvOf } from './companies.ts';
+import { lookupChart, OUTCOME_GROUPS, POLLS, sum } from './overview.ts';
+
+interface UsedKey {
+  readonly key_id: string;
+  readonly name: string;
+  readonly new_enrichments_per_day: number | null;
+  readonly pending_enrichments: number;
+  readonly revoked_at: string | null;
+}
+
+export interface UsageDeps {
+  readonly lookups: (partnerId: string, range: Range) => Promise<readonly LookupDay[]>;
+  readonly trackerDays: (
+    partnerId: string,
+    trackerId: string | null,
+    range: Range,
+  ) => Promise<readonly TrackerDay[]>;
+  /** What has been used of the allowances of this UTC day. */
+  readonly allowance: (partnerId: string) => Promise<Allowance>;
+  readonly keys: (partnerId: string) => Promise<readonly UsedKey[]>;
+}
+
+const PATH = '/dashboard/usage';
+
+/** What keys and websites have used, and how near their limits are. */
+export const usagePages = (deps: UsageDeps): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => usage(deps, visit) },
+  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },
+];
+
+async function usage(deps: UsageDeps, visit: Visit): Promise<Reply> {
+  const { partner_id } = visit.user;
+  const { period, trackerId } = visit.scope;
+  const before = periodBefore(period);
+  const [{ trackers, failed }, lookups, lookupsBefore, days, keys, allowance] = await Promise.all([
+    listTrackers(visit),
+    deps.lookups(partner_id, period),
+    deps.lookups(partner_id, before),
+    deps.trackerDays(partner_id, trackerId, period),
+    deps.keys(partner_id),
+    deps.allowance(partner_id),
+  ]);
+  const all = sum(lookups, ({ requests }) => requests);
+  const saved = sum(lookups, ({ cache_hits }) => cache_hits);
+  return show(visit, {
+    title: 'Usage',
+    section: 'Usage and billing',
+    refused: failed,
+    actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, visit.scope.query)}">Download as CSV</a>`,
+    content: html`${filterForm(visit, trackers)}
+    ${tiles([
+      {
+        name: 'Lookup requests',
+        value: count(all),
+        now: all,
+        before: sum(lookupsBefore, ({ requests }) => requests),
+      },
+      {
+        name: 'Answered from saved results',
+        value: all === 0 ? '–' : `${Math.round((saved / all) * 100)} %`,
+      },
+      { name: 'Sessions', value: count(sum(days, ({ sessions }) => sessions)) },
+      { name: 'Units', value: count(sum(days, ({ units }) => units)) },
+    ])}
+    ${allowancePanel(keys, allowance)}
+    ${lookups.length > 0 && lookupChart(period.days, lookups)}
+    ${byKey(keys, lookups)}
+    ${byTracker(days, namesOfTrackers(trackers))}`,
+  });
+}
+
+/** Limits as gauges: those of today, whatever period the page shows. */
+function allowancePanel(keys: readonly UsedKey[], { reserved, pending }: Allowance) {
+  const usable = keys.filter(({ revoked_at }) => revoked_at === null);
+  if (usable.length === 0) return null;
+  const capped = usable
+    .map((key) => ({ ...key, used: reserved.get(key.key_id) ?? 0 }))
+    .toSorted((a, b) => b.used - a.used);
+  const pendingLimit = Math.max(...usable.map(({ pending_enrichments }) => pending_enrichments));
+  return panel(
+    'Allowances today (UTC)',
+    html`<h3>New enrichments by key</h3>
+    ${capped.slice(0, GAUGES_SHOWN).map(({ name, used, new_enrichments_per_day }) => gauge(name, used, new_enrichments_per_day))}
+    ${capped.length > GAUGES_SHOWN && html`<p class="soft">The ${GAUGES_SHOWN} keys that have used most are shown.</p>`}
+    <h3>Unfinished enrichments, all keys together</h3>${gauge('Unfinished', pending, pendingLimit)}
+    <p class="soft">Above a limit, new enrichments are refused; saved addresses are answered all the same.
+      <a href="/dashboard/keys">Change limits</a></p>`,
+  );
+}
+
+const GAUGES_SHOWN = 10;
+
+const requestsOf = (rows: readonly LookupDay[], outcomes: readonly string[]): number =>
+  sum(
+    rows.filter(({ outcome }) => outcomes.includes(outcome)),
+    ({ requests }) => requests,
+  );
+
+function byKey(keys: readonly UsedKey[], lookups: readonly LookupDay[]) {
+  const byId = Map.groupBy(lookups, ({ key_id }) => key_id);
+  const names = new Map(keys.map(({ key_id, name }) => [key_id, name]));
+  const rows = [...byId]
+    .map(([key_id, of]) => ({ key_id, of, all: sum(of, ({ requests }) => requests) }))
+    .toSorted((a, b) => b.all - a.all);
+  if (rows.length === 0) {
+    return nothingYet(
+      'No lookups in this period',
+      html`Lookups are requests to the API. <a href="/dashboard/lookup">Look up an address</a> to see one.`,
+    );
+  }
+  return table(
+    'Lookup requests by key, the busiest first',
+    ['Key', 'Requests', ...OUTCOME_GROUPS.map(({ name }) => name), 'Polls', 'From saved results'],
+    rows.map(({ key_id, of, all }) => [
+      html`<a href="/dashboard/keys/${key_id}">${names.get(key_id) ?? key_id}</a>`,
+      count(all),
+      ...OUTCOME_GROUPS.map(({ outcomes }) => count(requestsOf(of, outcomes))),
+      count(requestsOf(of, POLLS)),
+      count(sum(of, ({ cache_hits }) => cache_hits)),
+    ]),
+    { numeric: [1, 2, 3, 4, 5, 6, 7] },
+  );
+}
+
+function byTracker(days: readonly TrackerDay[], nameOf: (trackerId: string) => string) {
+  const rows = [...Map.groupBy(days, ({ tracker_id }) => tracker_id)];
+  if (rows.length === 0) return null;
+  return table(
+    'By website',
+    ['Website', 'Visits', 'Sessions', 'Reveals', 'Units'],
+    rows.map(([tracker_id, of]) => [
+      html`<a href="/dashboard/trackers/${tracker_id}">${nameOf(tracker_id)}</a>`,
+      ...(['visits', 'sessions', 'reveals', 'units'] as const).map((name) =>
+        count(sum(of, (row) => row[name])),
+      ),
+    ]),
+    { numeric: [1, 2, 3, 4] },
+  );
+}
+
+async function csv(deps: UsageDeps, visit: Visit): Promise<Reply> {
+  const { period } = visit.scope;
+  const [lookups, keys] = await Promise.all([
+    deps.lookups(visit.user.partner_id, period),
+    deps.keys(visit.user.partner_id),
+  ]);
+  const names = new Map(keys.map(({ key_id, name }) => [key_id, name]));
+  return fileAnswer(
+    `doorplate-usage-${period.days[0]}-${period.days.at(-1)}.csv`,
+    'text/csv; charset=utf-8',
+    csvOf(
+      ['day', 'key_id', 'key', 'outcome', 'requests', 'from_saved_results'],
+      lookups.map((row) => [
+        row.day,
+        row.key_id,
+        names.get(row.key_id) ?? null,
+        row.outcome,
+        row.requests,
+        row.cache_hits,
+      ]),
+    ),
+  );
+}

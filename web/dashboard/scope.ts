@@ -1,0 +1,135 @@
+/**
+ * What the pages about visitors and usage show: a period of whole UTC days and one website or all. Both stand in the URL and go
+ * from page to page with every link of the navigation.
+ */
+
+const DAY_MS = 86_400_000;
+
+const PRESETS = {
+  today: { text: 'Today', days: 1 },
+  '7d': { text: 'Last 7 days', days: 7 },
+  '30d': { text: 'Last 30 days', days: 30 },
+  '90d': { text: 'Last 90 days', days: 90 },
+} as const;
+type Preset = keyof typeof PRESETS;
+
+const USUAL: Preset = '7d';
+const LONGEST_DAYS = 366;
+
+/** Sessions and reveals are kept so long; usage is kept for longer. */
+export const SESSIONS_KEPT_DAYS = 30;
+
+/** The choices of the period's select, `custom` last. */
+export const PERIODS: readonly (readonly [value: string, text: string])[] = [
+  ...Object.entries(PRESETS).map(([value, { text }]) => [value, text] as const),
+  ['custom', 'Custom'],
+];
+
+export interface Period {
+  readonly name: Preset | 'custom';
+  /** In words: `Last 7 days`, `1 Nov to 9 Nov 2026`. */
+  readonly text: string;
+  /** The UTC days, oldest first, as `YYYY-MM-DD`. */
+  readonly days: readonly string[];
+  /** ISO 8601, inclusive. */
+  readonly from: string;
+  /** ISO 8601, exclusive. */
+  readonly to: string;
+}
+
+export interface Scope {
+  readonly period: Period;
+  /** A tracker's id; null: all websites. */
+  readonly trackerId: string | null;
+  /** The parameters that keep the scope in a link; the usual ones are left out. */
+  readonly query: Readonly<Record<string, string>>;
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** The UTC days from one instant's to another's (milliseconds), oldest first. */
+function daysBetween(first: number, last: number): string[] {
+  const days: string[] = [];
+  for (let at = first; at <= last; at += DAY_MS) days.push(new Date(at).toISOString().slice(0, 10));
+  return days;
+}
+
+/** Reads the scope from a page's query; what is wrong in it counts as not given. `now` in milliseconds. */
+export function scopeIn(query: URLSearchParams, now: number): Scope {
+  const period = customIn(query, now) ?? preset(query.get('period'), now);
+  const asked = query.get('tracker_id') ?? '';
+  const trackerId = UUID.test(asked) ? asked : null;
+  return {
+    period,
+    trackerId,
+    query: {
+      ...(period.name === 'custom'
+        ? { period: 'custom', from: period.days[0] ?? '', to: period.days.at(-1) ?? '' }
+        : period.name === USUAL
+          ? {}
+          : { period: period.name }),
+      ...(trackerId === null ? {} : { tracker_id: trackerId }),
+    },
+  };
+}
+
+function preset(asked: string | null, now: number): Period {
+  const name = asked !== null && Object.hasOwn(PRESETS, asked) ? (asked as Preset) : USUAL;
+  const { text, days } = PRESETS[name];
+  const last = startOfDay(now);
+  return periodOf(name, text, last - (days - 1) * DAY_MS, last);
+}
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+
+function customIn(query: URLSearchParams, now: number): Period | null {
+  if (query.get('period') !== 'custom') return null;
+  const [from, to] = ['from', 'to'].map((name) => {
+    const text = query.get(name) ?? '';
+    return DATE.test(text) ? Date.parse(text) : Number.NaN;
+  }) as [number, number];
+  const last = Math.min(to, startOfDay(now));
+  // Also false for a day that the calendar does not have.
+  if (!(from <= last && last - from < LONGEST_DAYS * DAY_MS)) return null;
+  return periodOf('custom', `${dayText(from)} to ${dayText(last)}`, from, last);
+}
+
+const periodOf = (name: Period['name'], text: string, first: number, last: number): Period => ({
+  name,
+  text,
+  days: daysBetween(first, last),
+  from: new Date(first).toISOString(),
+  to: new Date(last + DAY_MS).toISOString(),
+});
+
+const startOfDay = (now: number): number => now - (now % DAY_MS);
+
+const day = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  timeZone: 'UTC',
+});
+const dayText = (ms: number): string => day.format(ms);
+
+/** The period of the same length that ends where this one begins. */
+export function periodBefore({ days, from }: Period): Period {
+  const end = Date.parse(from);
+  return periodOf('custom', 'the period before', end - days.length * DAY_MS, end - DAY_MS);
+}
+
+/** Whether sessions and reveals of the whole period can still be kept. `now` in milliseconds. */
+export const isKept = ({ from }: Period, now: number): boolean =>
+  Date.parse(from) > now - SESSIONS_KEPT_DAYS * DAY_MS - DAY_MS;
+
+/** A path with these parameters; '' and undefined are left out. */
+export function linkTo(
+  path: string,
+  ...given: readonly Readonly<Record<string, string | undefined>>[]
+): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of given.flatMap((one) => Object.entries(one))) {
+    if (value !== undefined && value !== '') query.set(name, value);
+  }
+  return query.size === 0 ? path : `${path}?${query}`;
+}

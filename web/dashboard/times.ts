@@ -1,0 +1,57 @@
+import { type Content, html } from './components.ts';
+
+/** How the pages of one user write instants. */
+export interface Times {
+  /** `21 Nov 2026, 10:05 UTC`, in the user's zone. null: `never`. */
+  readonly time: (iso: string | null, never?: string) => Content;
+  /** `3 minutes ago`, `in 2 hours`; the instant itself shows on hover. null: `never`. */
+  readonly ago: (iso: string | null, never?: string) => Content;
+}
+
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+  ['second', 1],
+] as const;
+
+function inWords(ms: number): string {
+  const seconds = Math.round(ms / 1_000);
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 1];
+  return relative.format(Math.trunc(seconds / size), unit);
+}
+
+const inZone = new Map<string, Intl.DateTimeFormat>();
+
+/** There are some four hundred zones; a formatter takes half a millisecond to make. */
+function formatterOf(timeZone: string): Intl.DateTimeFormat {
+  const known = inZone.get(timeZone);
+  if (known) return known;
+  const made = new Intl.DateTimeFormat('en-GB', {
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    timeZoneName: 'short',
+    timeZone,
+  });
+  inZone.set(timeZone, made);
+  return made;
+}
+
+/** `zone`: an IANA name. `now` in milliseconds. */
+export function timesIn(zone: string, now: number): Times {
+  const formatter = formatterOf(zone);
+  const written = (text: string, title: string, iso: string): Content =>
+    html`<time datetime="${new Date(iso).toISOString()}" title="${title}">${text}</time>`;
+  const exact = (iso: string): string => formatter.format(Date.parse(iso));
+  return {
+    time: (iso, never = 'never') =>
+      iso === null ? never : written(exact(iso), new Date(iso).toISOString(), iso),
+    ago: (iso, never = 'never') =>
+      iso === null ? never : written(inWords(Date.parse(iso) - now), exact(iso), iso),
+  };
+}
