@@ -1,11 +1,8 @@
 import type { CommandContext } from '../commands/handle.ts';
-import { retryFailed } from '../commands/webhooks/retry-deliveries.ts';
 import { DAY, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
-import { asUuid } from '../http/contract/parameters.ts';
 import type { ApiRequest, Route } from '../http/contract/route.ts';
-import { refusal } from '../http/errors/error-catalog.ts';
 import { admitChange } from '../http/server/call-rates.ts';
 import { createVisitorAddress, networkOf } from '../http/server/visitor.ts';
 import { weaknessOf } from '../platform/crypto/password-strength.ts';
@@ -31,13 +28,10 @@ import {
   readStartState,
   readTrackerDays,
 } from '../read-api/usage/partner-usage.ts';
-import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
-import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
 import { type ApiDeps, createApi, type Visit } from '../web/dashboard/api.ts';
 import { type AccountDeps, accountPages } from '../web/dashboard/pages/account.ts';
 import { billingPages } from '../web/dashboard/pages/billing.ts';
 import { companyPages, MAX_VISITS } from '../web/dashboard/pages/companies.ts';
-import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../web/dashboard/pages/deliveries.ts';
 import { domainPages } from '../web/dashboard/pages/domains.ts';
 import { type DashboardKey, type KeyDeps, keyPages } from '../web/dashboard/pages/keys.ts';
 import { type LoginDeps, loginPages, logoutAction } from '../web/dashboard/pages/login.ts';
@@ -48,11 +42,10 @@ import { type SessionDeps, sessionPages } from '../web/dashboard/pages/sessions.
 import { hideStart } from '../web/dashboard/pages/start.ts';
 import { trackerListPages, trackerPages } from '../web/dashboard/pages/trackers.ts';
 import { usagePages } from '../web/dashboard/pages/usage.ts';
-import { webhookListPages, webhookPages } from '../web/dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../web/dashboard/routes.ts';
 import { createKeyChanges } from '../write-api/partners/keys.ts';
 import type { ApiContext } from './api-context.ts';
-import { retryDeps } from './modules/webhooks.ts';
+import { webhookPagesOf } from './modules/webhook-pages.ts';
 import type { Runtime } from './runtime.ts';
 
 /** What the dashboard's pages read and change, beside the API's routes. */
@@ -204,47 +197,14 @@ function dashboardLookups(
   };
 }
 
-/** Retries all failed deliveries as the API's retry does one. */
-function dashboardRetries(runtime: Runtime, waitForHead: WaitForHead): DeliveryDeps {
-  const { db } = runtime;
-  const retrying = retryDeps(runtime);
-  return {
-    retryFailedSince: async (visit, id, day): Promise<RetriedAll> => {
-      const { request, user } = visit;
-      const answerTo = (code: Parameters<typeof refusal>[1]) => errorIn(refusal(request, code));
-      const now = request.receivedAt;
-      const webhookId = asUuid(id);
-      const endpoint =
-        webhookId && (await findEndpoint({ db, waitForHead }, user.partner_id, webhookId, now));
-      if (webhookId === null || !endpoint) {
-        return { retried: 0, all: false, refused: answerTo('webhook_not_found') };
-      }
-      await waitForHead();
-      const deleted = endpoint.deleted_at !== null;
-      const listFailed = (before: bigint | null, limit: number) =>
-        listDeliveries(db, { webhookId, deleted, status: 'failed', before, limit, now });
-      const since = new Date(day).toISOString();
-      const { refusal: code, ...done } = await retryFailed(retrying, listFailed, since, visitContext(visit));
-      return { ...done, refused: code && answerTo(code) };
-    },
-  };
-}
-
-function errorIn({ status, body }: ReturnType<typeof refusal>) {
-  const { error } = JSON.parse(String(body));
-  return { ok: false, status, code: error.code as string, message: error.message as string } as const;
-}
-
 export interface Dashboard {
   readonly routes: readonly Route[];
   close(): Promise<void>;
 }
 
 /** Builds the dashboard: pages on the API's own routes, with separate logins. */
-export function buildDashboard(
-  { runtime, limiter, ownWrite, waitForHead, publicUrl }: ApiContext,
-  api: ApiDeps,
-): Dashboard {
+export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
+  const { runtime, limiter, ownWrite, waitForHead, publicUrl } = context;
   const { db, config, digest, clock } = runtime;
   const logins = createLogins(runtime);
   const visitorAddress = createVisitorAddress(config.TRUSTED_PROXIES);
@@ -316,9 +276,7 @@ export function buildDashboard(
       ...keyPages(
         dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
       ),
-      ...webhookListPages,
-      ...webhookPages,
-      ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
+      ...webhookPagesOf(context, visitContext),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
       ...billingPages({ ...audits, months, trackerDays: overview.trackerDays }),
     ],

@@ -91,7 +91,7 @@ function recoveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[]
   ];
 }
 
-export function retryDeps(runtime: Runtime): RetryDeps {
+function retryDeps(runtime: Runtime): RetryDeps {
   const bodyOf = createBodies(runtime.pool, runtime.dayKeys, runtime.clock.now);
   return {
     ...runtime,

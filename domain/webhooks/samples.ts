@@ -3,7 +3,7 @@ import { UNKNOWN_COMPANY } from '../lookup/result.ts';
 import type { RevealEvent } from '../reveals/events.ts';
 import { EMPTY_RESULT } from '../reveals/reveal.ts';
 import { type Envelope, revealEnvelope, sessionEnvelope, testEnvelope } from './envelope.ts';
-import { type DeliveredType } from './events.ts';
+import type { DeliveredType } from './events.ts';
 
 const SESSION = '00000000-0000-4000-8000-000000000001';
 const TRACKER = '00000000-0000-4000-8000-000000000002';

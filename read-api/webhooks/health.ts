@@ -62,7 +62,8 @@ function stateOf({ deleted_at, paused_at, failures_in_row, last_attempt_at }: He
 }
 
 function healthOf(row: HealthRow, probeMs: number): EndpointHealth {
-  const { webhook_id, name, url, pending, failures_in_row, last_attempt_at, last_error, last_http_status } = row;
+  const { webhook_id, name, url, pending, failures_in_row, last_attempt_at, last_error, last_http_status } =
+    row;
   const state = stateOf(row);
   const since = { deleted: row.deleted_at, paused: row.paused_at, held_back: row.still_since };
   return {
