@@ -1,6 +1,5 @@
-import { isoTime } from '../kernel/time.ts';
-import { UNKNOWN_COMPANY } from '../lookup/result.ts';
-import type { RevealEvent } from '../reveals/events.ts';
+import { DAY, isoTime } from '../kernel/time.ts';
+import { type RevealEvent, revealResultSchema } from '../reveals/events.ts';
 import { EMPTY_RESULT } from '../reveals/reveal.ts';
 import { type Envelope, revealEnvelope, sessionEnvelope, testEnvelope } from './envelope.ts';
 import type { DeliveredType } from './events.ts';
@@ -9,7 +8,7 @@ const SESSION = '00000000-0000-4000-8000-000000000001';
 const TRACKER = '00000000-0000-4000-8000-000000000002';
 const REVEAL = '00000000-0000-4000-8000-000000000003';
 const LABELS = { sample: true };
-const LIFETIME_DAYS_MS = 30 * 86_400_000;
+const LIFETIME_MS = 30 * DAY;
 
 /**
  * Makes a sample of an event with made-up data: its session, tracker and receipt do not exist, and it has no unit. Its id is that
@@ -18,7 +17,7 @@ const LIFETIME_DAYS_MS = 30 * 86_400_000;
  */
 export function sampleEnvelope(type: DeliveredType, id: string, at: number): Envelope {
   const now = isoTime(at);
-  const expires_at = isoTime(at + LIFETIME_DAYS_MS);
+  const expires_at = isoTime(at + LIFETIME_MS);
   const known = { session_id: SESSION, tracker_id: TRACKER, partner_id: SESSION, expires_at };
   switch (type) {
     case 'webhook.test':
@@ -38,13 +37,12 @@ const sampleReveal = (
   now: string,
 ): Omit<Completed, 'session_id' | 'tracker_id' | 'partner_id' | 'expires_at'> => ({
   ...{ reveal_id: REVEAL, key_id: null, user_id: null, created_at: now, completed_at: now, billable: false },
-  result: {
+  result: revealResultSchema.parse({
     ...EMPTY_RESULT,
     match_type: 'company',
     company_found: true,
     enriched_at: now,
     company: {
-      ...UNKNOWN_COMPANY,
       name: 'Sample Company Ltd (made up)',
       website: 'https://sample-company.example',
       industry: 'Software',
@@ -53,5 +51,5 @@ const sampleReveal = (
       country_name: 'Germany',
       employees: '11-50',
     },
-  },
+  }),
 });
