@@ -69,8 +69,8 @@ function deliveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[]
   ];
 }
 
-/** More than a partner's queue holds. */
-const ALL_DELIVERIES = 10_000_000;
+/** A recovery may cover more: its answer names so many at most. */
+const MOST_COUNTED = 1_000_000;
 
 function recoveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[] {
   const { db, pool, endpoints, queue } = runtime;
@@ -83,7 +83,7 @@ function recoveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[]
       return readRecoveryState(pool, webhookId, recoveryId);
     },
     count: (webhookId, since, heldBack, now) =>
-      countRecoverable(pool, { webhookId, since, heldBack, now }, ALL_DELIVERIES),
+      countRecoverable(pool, { webhookId, since, heldBack, now }, MOST_COUNTED),
   });
   return [
     recoverRoute({ recover, projected: ownWrite([deliveries.name]) }),

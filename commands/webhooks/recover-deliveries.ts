@@ -3,6 +3,7 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import {
   type EndpointRefusal,
   endpointsStream,
+  isRunning,
   type Recovery,
   recoverableSince,
 } from '../../domain/webhooks/endpoints.ts';
@@ -53,17 +54,21 @@ export const createRequestRecovery =
     if (!webhook_id || !endpoint) return refuse('webhook_not_found');
     const last = endpoint.recovery?.recovery_id ?? null;
     const { held_back, has_pending } = await stateOf(webhook_id, last);
-    const deliveries = await count(webhook_id, since, held_back, at);
+    const settled = has_pending ? null : last;
     const recovery_id = newId();
     // Only asks whether there is room: the processor reserves it for each delivery that had failed.
     const room = await reserveQueue({ partner_id, webhook_id, event_id: recovery_id });
     room?.release();
+    // The number of a recovery that runs is known, and one that is refused needs none: counting takes its time.
+    const isNew = !endpoint.recovery || !isRunning(endpoint.recovery, settled, at);
+    const deliveries =
+      isNew && room !== null && endpoint.enabled ? await count(webhook_id, since, held_back, at) : 0;
     const result = await endpoints.submitCommand(
       endpointsStream(partner_id),
       {
         type: 'Recover',
         ...{ partner_id, webhook_id, recovery_id, since, deliveries, held_back, at },
-        settled: has_pending ? null : last,
+        settled,
         has_room: room !== null,
       },
       context,

@@ -238,8 +238,16 @@ export function recoverableSince(since: unknown, at: number): string | null {
   return ms > at || ms < at - RECOVERABLE_MS ? null : isoTime(ms);
 }
 
-/** A recovery runs until no delivery of it is pending, at most for a minute after all of them were made due. */
-const isRunning = ({ recovery_id, completed_at }: Recovery, settled: string | null, at: number): boolean =>
+/**
+ * A recovery runs until no delivery of it is pending, at most for a minute after all of them were made due.
+ * @param settled the id of a recovery of which no delivery is pending
+ * @param at milliseconds
+ */
+export const isRunning = (
+  { recovery_id, completed_at }: Recovery,
+  settled: string | null,
+  at: number,
+): boolean =>
   completed_at === null ||
   (settled !== recovery_id && Math.abs(at - Date.parse(completed_at)) < RECOVERY_RESTS_MS);
 

@@ -122,11 +122,14 @@ export function searchQuery(search: DeliverySearch) {
   const oldest = isoTime(now - WEBHOOK_HISTORY_MS);
   const until = to ?? FAR_AHEAD;
   const cursor = after ?? { created_at: FAR_AHEAD, position: String(LAST) };
+  // A bound of its own, because an index scan that has two upper bounds may begin at the wrong one.
+  const newest = cursor.created_at < until ? cursor.created_at : until;
   const walk = (more: ReturnType<typeof isUnswept>) => sql.fragment`
     (select ${columns(at, deleted)} from read.webhook_delivery
      where webhook_id = ${webhookId} and created_at > ${oldest}::timestamptz
-       and created_at >= ${from ?? oldest}::timestamptz and created_at < ${until}::timestamptz
-       and (created_at, position) < (${cursor.created_at}::timestamptz, ${cursor.position}::bigint) and ${more}
+       and created_at >= ${from ?? oldest}::timestamptz and created_at <= ${newest}::timestamptz
+       and created_at <> ${until}::timestamptz
+       and not (created_at = ${cursor.created_at}::timestamptz and position >= ${cursor.position}::bigint) and ${more}
      order by webhook_delivery.created_at desc, webhook_delivery.position desc limit ${limit})`;
   const types = type === null ? deliveredTypeSchema.options : [type];
   const walks = (state: string, more = sql.fragment`true`) =>

@@ -11,7 +11,8 @@ const operation = operationsOf('Webhooks');
 const recoveryId = z.uuid().meta({ description: 'The recovery.' });
 const since = timestamp.meta({ description: 'It covers deliveries that were queued from then on.' });
 const deliveries = count.meta({
-  description: 'Deliveries that it covers; as counted at the request until all of them have been made due.',
+  description:
+    'Deliveries that it covers; until all of them have been made due, as counted at the request, up to 1,000,000.',
 });
 
 const webhookRecover = z
