@@ -1793,7 +1793,7 @@ export interface components {
              * @description The recovery.
              */
             recovery_id: string;
-            /** @description Deliveries that it covers; as counted at the request until all of them have been made due. */
+            /** @description Deliveries that it covers; until all of them have been made due, as counted at the request, up to 1,000,000. */
             deliveries: number;
             /** @description Where its progress is: a relative URL. */
             status_url: string;
@@ -1817,7 +1817,7 @@ export interface components {
              * @example 2026-03-14T09:26:53.589Z
              */
             since: string;
-            /** @description Deliveries that it covers; as counted at the request until all of them have been made due. */
+            /** @description Deliveries that it covers; until all of them have been made due, as counted at the request, up to 1,000,000. */
             deliveries: number;
             pending: number;
             delivered: number;
