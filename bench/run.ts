@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util';
 import { captures } from './rows/captures.ts';
+import { dashboardMillionRow } from './rows/dashboard-million.ts';
 import { deliveries } from './rows/deliveries.ts';
 import { deliveriesMillionRow } from './rows/deliveries-million.ts';
 import { feed } from './rows/feed.ts';
@@ -29,7 +30,15 @@ import { NoGenerator } from './support/wrk.ts';
 /** In this order: the loads first, then the rows that depend on them, then those without the shared service. */
 const ROWS: readonly Row[] = [
   ...[savedLookups, quotaHeaders, submissions, latency, memory, captures, feed, reveals, signals],
-  ...[unitCosts, deliveries, rebuildRow, millionRow, sessionsMillionRow, deliveriesMillionRow],
+  ...[
+    unitCosts,
+    deliveries,
+    rebuildRow,
+    millionRow,
+    sessionsMillionRow,
+    dashboardMillionRow,
+    deliveriesMillionRow,
+  ],
   ...[migrationsRow, yearsRow],
 ];
 /** Rows that start their own services. */
@@ -39,6 +48,7 @@ const STANDALONE: readonly Row[] = [
   rebuildRow,
   millionRow,
   sessionsMillionRow,
+  dashboardMillionRow,
   deliveriesMillionRow,
   migrationsRow,
   yearsRow,

@@ -19,7 +19,12 @@ import {
 } from '../queries/partners/partners.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
 import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
-import { listCompanies, listCompanyVisits } from '../read-api/reveals/companies.ts';
+import {
+  listCompanies,
+  listCompanyVisits,
+  REVEALS_IN_A_FILE,
+  REVEALS_ON_A_PAGE,
+} from '../read-api/reveals/companies.ts';
 import { searchSessions } from '../read-api/sessions/sessions.ts';
 import {
   type Range,
@@ -45,7 +50,7 @@ import { usagePages } from '../web/dashboard/pages/usage.ts';
 import { dashboardRoutes } from '../web/dashboard/routes.ts';
 import { createKeyChanges } from '../write-api/partners/keys.ts';
 import type { ApiContext } from './api-context.ts';
-import { webhookPagesOf } from './modules/webhook-pages.ts';
+import { webhookAttention, webhookPagesOf } from './modules/webhook-pages.ts';
 import type { Runtime } from './runtime.ts';
 
 /** What the dashboard's pages read and change, beside the API's routes. */
@@ -109,12 +114,25 @@ const upToDate =
     return read(...args);
   };
 
-const dashboardOverview = ({ db, clock }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
-  lookups: upToDate(waitForHead, (partnerId: string, range: Range) => readLookupDays(db, partnerId, range)),
-  trackerDays: (partnerId, trackerId, range) => readTrackerDays(db, partnerId, trackerId, range),
-  companies: (partnerId, trackerId, range) => listCompanies(db, { partnerId, trackerId, ...range }),
-  startState: (partnerId) => readStartState(db, partnerId),
-  attention: ({ user }) => readAttention(db, user.partner_id, clock.now()),
+const dashboardOverview = (runtime: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
+  lookups: upToDate(waitForHead, (partnerId: string, range: Range) =>
+    readLookupDays(runtime.db, partnerId, range),
+  ),
+  trackerDays: (partnerId, trackerId, range) => readTrackerDays(runtime.db, partnerId, trackerId, range),
+  companies: (partnerId: string, trackerId: string | null, { from, to }: Range, asFile = false) =>
+    listCompanies(
+      runtime.db,
+      { partnerId, trackerId, from, to },
+      asFile ? REVEALS_IN_A_FILE : REVEALS_ON_A_PAGE,
+    ),
+  startState: (partnerId) => readStartState(runtime.db, partnerId),
+  attention: async ({ user }) => {
+    const now = runtime.clock.now();
+    return [
+      ...(await webhookAttention(runtime, user.partner_id, now)),
+      ...(await readAttention(runtime.db, user.partner_id, now)),
+    ];
+  },
 });
 
 const KEY_EXPIRES_SOON_MS = 14 * DAY;
@@ -253,11 +271,10 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       overviewPage(overview),
       ...companyPages({
         ...overview,
-        companyVisits: ({ user, scope, request }, name) =>
+        companyVisits: ({ user, scope }, name) =>
           listCompanyVisits(db, {
             partnerId: user.partner_id,
             trackerId: scope.trackerId,
-            from: isoTime(request.receivedAt - SESSIONS_KEPT_MS),
             name,
             limit: MAX_VISITS,
           }),
@@ -285,8 +302,6 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
 }
 
 /** More than a person needs; it limits scripts that use a person's cookie. */
-/** Sessions, with their reveals, live so long. */
-const SESSIONS_KEPT_MS = 30 * DAY;
 const FORMS_PER_MINUTE = 60;
 const PAGES_PER_SECOND = 30;
 

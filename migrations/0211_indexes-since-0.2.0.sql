@@ -107,6 +107,16 @@ create index concurrently webhook_delivery_to_expire on read.webhook_delivery (w
 -- The dashboard's lists of deliveries are filtered by state, type and day; a recovery counts and finds what failed or waits since a time.
 drop index concurrently if exists read.webhook_delivery_listed;
 create index concurrently webhook_delivery_listed on read.webhook_delivery (webhook_id, state, type, created_at, position);
--- The dashboard groups the newest reveals that found a company.
+
+-- The dashboard groups the newest reveals that found a company, and lists those of one company. A digest, because a name may be
+-- longer than an entry of an index.
 drop index concurrently if exists read.reveal_of_company;
 create index concurrently reveal_of_company on read.reveal (partner_id, completed_at) where result ->> 'match_type' = 'company';
+drop index concurrently if exists read.reveal_of_company_name;
+create index concurrently reveal_of_company_name
+  on read.reveal (partner_id, md5(lower(result -> 'company' ->> 'name')), completed_at) where result ->> 'match_type' = 'company';
+
+-- Units of a tracker are summed by day in the index alone.
+drop index concurrently if exists read.reveal_unit_of_tracker;
+create index concurrently reveal_unit_of_tracker on read.reveal_unit (tracker_id, completed_at) include (units);
+drop index concurrently if exists read.reveal_unit_tracker_id_completed_at_idx;

@@ -1,6 +1,7 @@
 /** GET /docs: the OpenAPI document as a page, from this server alone. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { RELEASE } from '../../platform/postgres/upgrade-path.ts';
 import type { PublicRoute } from '../contract/route.ts';
 import { staticRoute } from '../contract/static-route.ts';
 import { documentationPage, errorPage } from '../errors/error-page.ts';
@@ -22,7 +23,22 @@ const settings = {
   defaultModelsExpandDepth: 0,
 };
 
-const starter = `SwaggerUIBundle(${JSON.stringify(settings)});\n`;
+/**
+ * Two parts of the renderer stand in the way of screen readers: links inside of buttons, and a select of servers without a name,
+ * of which there is one.
+ */
+const starter = `const plain = (_, { React }) => ({ text }) => React.createElement('span', null, text);
+SwaggerUIBundle({
+  ...${JSON.stringify(settings)},
+  plugins: [{ wrapComponents: { DeepLink: plain, ServersContainer: () => () => null } }],
+});
+// Selects of examples have no name, and examples that scroll cannot be focused.
+const reference = document.getElementById('reference');
+new MutationObserver(() => {
+  for (const select of reference.querySelectorAll('select:not([aria-label])')) select.setAttribute('aria-label', 'Example or type');
+  for (const example of reference.querySelectorAll('pre:not([tabindex])')) example.tabIndex = 0;
+}).observe(reference, { childList: true, subtree: true });
+`;
 
 const POLICY = [
   "default-src 'none'",
@@ -60,18 +76,38 @@ function rendererRoute(path: string, file: string, headers: Readonly<Record<stri
 }
 
 const style = `body { margin: 0 }
-main { max-width: 45rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif }
+body > main { max-width: 45rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif }
 article { margin: 0 0 1.5rem }
 article:target { outline: 2px solid; outline-offset: .5rem }
 h3 { margin: 0; font-family: ui-monospace, monospace }
 article p { margin: .25rem 0 }
+header { max-width: 1460px; margin: 0 auto; padding: 1.5rem 1.25rem 0; font: 16px/1.5 system-ui, sans-serif }
+#reference { background: #fff }
+/* Contrast of 4.5 to 1, which the renderer's own colours do not have. */
+.swagger-ui .info .title small pre.version { background: #3b4151; color: #fff }
+.swagger-ui .info .title small, .swagger-ui .info .title small.version-stamp { background: #3b4151 }
+.swagger-ui .info a, .swagger-ui a.link, .swagger-ui .info .url, .swagger-ui .markdown a { color: #1a5fb4 }
+.swagger-ui .btn.authorize, .swagger-ui .btn.authorize span { color: #17663a; border-color: #17663a }
+.swagger-ui .opblock .opblock-summary-method { background: #3b4151 !important }
+.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1a5fb4 !important }
+.swagger-ui .opblock.opblock-post .opblock-summary-method { background: #17663a !important }
+.swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #7a4b00 !important }
+.swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #a3211c !important }
+.swagger-ui .header-example, .swagger-ui .parameter__in, .swagger-ui .prop-format, .swagger-ui .parameter__name.required::after,
+.swagger-ui .response-col_links, .swagger-ui .parameter__extension { color: #4a4f57 !important }
+.swagger-ui .markdown code, .swagger-ui .renderedMarkdown code { color: #5b21b6 !important; background: #fff }
+.swagger-ui .highlight-code .microlight span { color: #fff !important }
 footer, noscript { display: block; padding: 1rem; font: 14px system-ui, sans-serif; text-align: center }
 `;
 
 const page = documentationPage(
   `Doorplate API ${API_VERSION}`,
   '<link rel="stylesheet" href="/docs/swagger-ui.css">\n',
-  `<div id="reference"></div>
+  `<header><h1>Doorplate API</h1>
+<p>Contract ${API_VERSION}, served by Doorplate ${RELEASE}. Webhooks are signed by the
+Standard Webhooks scheme; each endpoint's page in the
+<a href="/dashboard/webhooks">dashboard</a> has the lines that verify a signature in TypeScript, Python, Go and PHP.</p></header>
+<div id="reference"></div>
 <noscript>The same as JSON: <a href="/openapi.json">/openapi.json</a></noscript>
 <footer><a href="/docs/errors">What each error means</a>.
 Visitor countries: ${COUNTRY_ATTRIBUTION}.</footer>

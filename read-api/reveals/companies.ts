@@ -23,8 +23,10 @@ interface CompanyQuery extends Range {
   readonly trackerId: string | null;
 }
 
-/** The newest reveals that are read: the answer takes as long for a million as for ten thousand. */
-export const MAX_REVEALS_READ = 10_000;
+/** The newest reveals that a page groups: it takes as long for a million as for ten thousand. */
+export const REVEALS_ON_A_PAGE = 2_000;
+/** Those that a file groups. */
+export const REVEALS_IN_A_FILE = 200_000;
 
 export interface Companies {
   /** Those that were seen last first. */
@@ -34,22 +36,22 @@ export interface Companies {
 }
 
 /** Reads the newest reveals of companies since `from`, as `recent`. The condition on the match is the index's own. */
-const recentReveals = ({
-  partnerId,
-  trackerId,
-  from,
-}: Pick<CompanyQuery, 'partnerId' | 'trackerId' | 'from'>) =>
+const recentReveals = ({ partnerId, trackerId, from }: CompanyQuery, limit: number) =>
   sql.fragment`recent as materialized (
-    select session_id, tracker_id, reveal_id, completed_at, result -> 'company' as company
+    select session_id, tracker_id, result -> 'company' as company
     from read.reveal
     where partner_id = ${partnerId} and completed_at >= ${from}::timestamptz and result ->> 'match_type' = 'company'
       and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
-    order by completed_at desc limit ${MAX_REVEALS_READ})`;
+    order by completed_at desc limit ${limit})`;
 
-/** Groups the sessions that were seen in a period by their company. */
-export async function listCompanies(db: DatabasePool, query: CompanyQuery): Promise<Companies> {
+/** Groups the sessions that were seen in a period by their company. `limit`: reveals that are read. */
+export async function listCompanies(
+  db: DatabasePool,
+  query: CompanyQuery,
+  limit: number,
+): Promise<Companies> {
   const companies = await db.any(sql.type(companyRow)`
-    with ${recentReveals(query)}
+    with ${recentReveals(query, limit)}
     select max(r.company ->> 'name') as name, max(r.company ->> 'website') as website,
            max(r.company ->> 'industry') as industry, max(r.company ->> 'country_code') as country,
            count(distinct r.session_id)::int as sessions, min(s.first_seen_at) as first_seen_at,
@@ -60,7 +62,7 @@ export async function listCompanies(db: DatabasePool, query: CompanyQuery): Prom
       and s.last_seen_at >= ${query.from}::timestamptz
     group by lower(r.company ->> 'name')
     order by max(s.last_seen_at) desc, 1`);
-  return { companies, isPartial: companies[0]?.read === MAX_REVEALS_READ };
+  return { companies, isPartial: companies[0]?.read === limit };
 }
 
 const visitRow = z.object({
@@ -74,20 +76,25 @@ const visitRow = z.object({
 });
 export type CompanyVisit = z.output<typeof visitRow>;
 
-/** The sessions of one company that have not expired, the newest first. `name` in any case. `from`: ISO 8601. */
+/** The sessions of one company that have not expired, the newest first. `name` in any case. */
 export const listCompanyVisits = (
   db: DatabasePool,
-  query: Pick<CompanyQuery, 'partnerId' | 'trackerId' | 'from'> & {
-    readonly name: string;
-    readonly limit: number;
-  },
+  {
+    partnerId,
+    trackerId,
+    name,
+    limit,
+  }: Omit<CompanyQuery, 'from' | 'to'> & { readonly name: string; readonly limit: number },
 ): Promise<readonly CompanyVisit[]> =>
   db.any(sql.type(visitRow)`
-    with ${recentReveals(query)}
     select * from (
       select distinct on (s.session_id) s.session_id, s.tracker_id, s.visitor_country, s.first_seen_at, s.last_seen_at,
-             r.reveal_id, r.company
-      from recent r join read.session s on s.session_id = r.session_id
-      where lower(r.company ->> 'name') = lower(${query.name})
+             r.reveal_id, r.result -> 'company' as company
+      from (select * from read.reveal
+            where partner_id = ${partnerId} and result ->> 'match_type' = 'company'
+              and md5(lower(result -> 'company' ->> 'name')) = md5(lower(${name}))
+              and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
+            order by completed_at desc limit ${limit}) r
+      join read.session s on s.session_id = r.session_id
       order by s.session_id, r.completed_at desc) visits
-    order by last_seen_at desc limit ${query.limit}`);
+    order by last_seen_at desc`);

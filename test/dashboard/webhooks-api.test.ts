@@ -87,6 +87,8 @@ describe('the state of an endpoint', () => {
       expect(text).toMatch(/Failing The last 4 attempts failed, HTTP 500; next try in 1 minute/);
     }
     await append(...failing(some(6)));
+    const home = await textOf('');
+    expect(home).toContain('Deliveries to “receiver” are held back: 10 failures in a row, HTTP 500.');
     const held =
       /Held back Since \d+ Mar 2026, \d\d:\d\d UTC : 10 failures in a row, HTTP 500; next try (in \d+ (seconds|minute)|at any moment)/;
     for (const path of ['/webhooks', at()]) expect(await textOf(path)).toMatch(held);
@@ -172,7 +174,7 @@ describe('the deliveries of an endpoint', () => {
     expect(await textOf(path)).toContain('50 of 120 deliveries.');
     for (let next: string | undefined = path; next !== undefined; ) {
       const { body } = await page.get(path);
-      seen.push(...[...body.matchAll(/deliveries\/([0-9a-f-]{36})"/g)].map(([, id]) => id as string));
+      seen.push(...[...body.matchAll(/deliveries\/([0-9a-f-]{36})[?"]/g)].map(([, id]) => id as string));
       next = /href="\/dashboard([^"]*before=[^"]*)"/.exec(body)?.[1]?.replaceAll('&amp;', '&');
       if (next !== undefined) {
         expect(next).toContain('status=delivered');
@@ -202,6 +204,10 @@ describe('a delivery', () => {
     expect(text).toContain(`webhook-id ${d.event_id}`);
     expect(text).toContain(`webhook-timestamp ${Math.floor((now + 4_900) / 1_000)}`);
     expect(text).toContain('Retry');
+    // The filters of the list are kept on the way there and back.
+    const filtered = await page.get(at(`/deliveries/${d.delivery_id}?status=failed`));
+    expect(filtered.body).toContain(`href="/dashboard${at('/deliveries')}?status=failed">Back to the list`);
+    expect(filtered.body).toContain(`/${d.delivery_id}/retry?status=failed"`);
   });
 
   it.each(['timeout', 'dns', 'connect', 'tls', 'blocked_address', 'redirect', 'own_origin'] as const)(

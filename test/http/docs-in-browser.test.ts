@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { documentedRoutes } from '../../bin/api.ts';
@@ -5,6 +7,8 @@ import { docsRoutes } from '../../http/docs/docs-page.ts';
 import { openApiDocument, openApiRoute } from '../../http/docs/openapi.ts';
 import { describeInBrowser, startBrowser } from '../support/browser.ts';
 import { aServer } from './shell.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 describeInBrowser('the documentation page in a browser', () => {
   it('shows every operation and webhook, within its own policy and from its own server', async () => {
@@ -36,6 +40,12 @@ describeInBrowser('the documentation page in a browser', () => {
     await page.locator('.opblock-summary-path', { hasText: '/v1/lookup' }).first().click();
     await page.waitForSelector('.opblock.is-open .responses-table');
 
+    await page.evaluate(AXE);
+    const findings = await page.evaluate(
+      "axe.run(document).then(({ violations }) => violations.filter(({ impact }) => impact === 'serious' || impact === 'critical'))",
+    );
+
+    expect(findings).toEqual([]);
     expect(shown).toBe(operations.length);
     expect(problems).toEqual([]);
     expect([...hosts].filter((host) => host !== '')).toEqual([`127.0.0.1:${port}`]);

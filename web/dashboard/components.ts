@@ -31,15 +31,26 @@ interface FieldOptions {
   readonly autocomplete?: string;
   readonly min?: number;
   readonly maxlength?: number;
+  readonly placeholder?: string;
 }
 
 /** A labelled input with its hint. */
 export function field(label: string, name: string, options: FieldOptions = {}): Html {
-  const { type = 'text', value = '', hint, required = false, autocomplete = 'off', min, maxlength } = options;
+  const {
+    type = 'text',
+    value = '',
+    hint,
+    required = false,
+    autocomplete = 'off',
+    min,
+    maxlength,
+    placeholder,
+  } = options;
   return html`<div class="field"><label for="${name}">${label}</label>
     <input id="${name}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
       ${required && html`required`} ${min !== undefined && html`min="${min}"`}
       ${maxlength !== undefined && html`maxlength="${maxlength}"`}
+      ${placeholder !== undefined && html`placeholder="${placeholder}"`}
       ${hint !== undefined && html`aria-describedby="${name}-hint"`}>
     ${hint !== undefined && html`<small id="${name}-hint">${hint}</small>`}</div>`;
 }

@@ -114,10 +114,9 @@ export function show(visit: Visit, page: Page): Reply {
       html`<header class="top"><a class="brand" href="/dashboard">Doorplate</a>
         <button class="quiet menu" popovertarget="menu">Menu</button></header>
       <div class="side" id="menu" popover>
-        <a class="brand" href="/dashboard">Doorplate</a>
-        <nav class="places" aria-label="Sections">${NAVIGATION.map(
+        <nav class="places" aria-label="Sections"><p><a class="brand" href="/dashboard">Doorplate</a></p>${NAVIGATION.map(
           (group) =>
-            html`<ul>${group.map(({ path, name }) => link(visit, path, name, name === section))}</ul>`,
+            html`<ul class="group">${group.map(({ path, name }) => link(visit, path, name, name === section))}</ul>`,
         )}</nav>
         ${form(
           visit,

@@ -23,7 +23,13 @@ import { companyLink } from './overview.ts';
 import { known } from './reveals.ts';
 
 export interface CompanyDeps {
-  readonly companies: (partnerId: string, trackerId: string | null, range: Range) => Promise<Companies>;
+  /** `asFile`: of many more reveals than a page needs. */
+  readonly companies: (
+    partnerId: string,
+    trackerId: string | null,
+    range: Range,
+    asFile?: boolean,
+  ) => Promise<Companies>;
   /** The sessions of one company that are kept, the newest first. */
   readonly companyVisits: (visit: Visit, name: string) => Promise<readonly CompanyVisit[]>;
 }
@@ -40,10 +46,10 @@ export const companyPages = (deps: CompanyDeps): PageRoute[] => [
 
 const wanted = ({ query }: Visit): string => (query.get('company') ?? '').trim().slice(0, 200);
 
-async function find({ companies }: CompanyDeps, visit: Visit) {
+async function find({ companies }: CompanyDeps, visit: Visit, asFile = false) {
   const { period, trackerId } = visit.scope;
   const text = wanted(visit).toLowerCase();
-  const { companies: all, isPartial } = await companies(visit.user.partner_id, trackerId, period);
+  const { companies: all, isPartial } = await companies(visit.user.partner_id, trackerId, period, asFile);
   return { found: all.filter(({ name }) => name.toLowerCase().includes(text)), isPartial };
 }
 
@@ -66,7 +72,7 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
       : {}),
     content: html`${filterForm(visit, trackers, field('Company name', 'company', { value: company, maxlength: 200 }))}
     ${!isKept(visit.scope.period, visit.request.receivedAt) && html`<p class="soft">Companies are kept for ${SESSIONS_KEPT_DAYS} days, so the list begins then.</p>`}
-    ${isPartial && html`<p class="soft">The newest ${count(10_000)} revealed sessions of the period are shown. Choose a shorter period or one website to see the others.</p>`}
+    ${isPartial && html`<p class="soft">The page shows the companies of the newest reveals of the period. The CSV file has all; or choose a shorter period or one website.</p>`}
     ${
       shown.length === 0
         ? nothingYet(
@@ -81,8 +87,8 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
               companyLink(row),
               count(row.sessions),
               row.tracker_ids.map(nameOf).join(', '),
-              visit.time(row.first_seen_at),
-              visit.time(row.last_seen_at),
+              visit.ago(row.first_seen_at),
+              visit.ago(row.last_seen_at),
               row.industry ?? '–',
               row.country ?? '–',
             ]),
@@ -100,7 +106,7 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
 }
 
 async function csv(deps: CompanyDeps, visit: Visit): Promise<Reply> {
-  const [{ trackers }, { found }] = await Promise.all([listTrackers(visit), find(deps, visit)]);
+  const [{ trackers }, { found }] = await Promise.all([listTrackers(visit), find(deps, visit, true)]);
   const nameOf = namesOfTrackers(trackers);
   const { days } = visit.scope.period;
   return fileAnswer(

@@ -25,6 +25,7 @@ import {
 } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
+import { linkTo } from '../scope.ts';
 import { failureText, soon } from './webhook-health.ts';
 
 export interface ListedDelivery extends DeliveryBody {
@@ -125,6 +126,9 @@ function filtersIn({ query }: Visit) {
   return { texts, filters, id: given('id').slice(0, 200) };
 }
 
+const isAny = (texts: Readonly<Record<string, string>>): boolean =>
+  Object.values(texts).every((text) => text === '');
+
 const PAGE = 50;
 
 async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
@@ -142,7 +146,7 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
       : deps.find(visit, webhook, id).then((one) => (one === null ? [] : [one])),
   ]);
   const at = pathOf(visit);
-  const isFiltered = id !== '' || filters.after !== null || Object.values(texts).some((text) => text !== '');
+  const isFiltered = id !== '' || filters.after !== null || !isAny(texts);
   const empty = isFiltered
     ? nothingYet(
         filters.after === null ? 'No deliveries match' : 'No older deliveries',
@@ -179,7 +183,7 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
       'Deliveries, the newest first',
       ['Event', 'Queued', 'State', 'Attempts', 'Last attempt', 'Answer', 'Next attempt'],
       rows.map((delivery) => [
-        html`<a href="${at}/${delivery.id}">${delivery.type}</a> <small>${shortId(delivery.event_id)}</small>`,
+        html`<a href="${linkTo(`${at}/${delivery.id}`, texts)}">${delivery.type}</a> <small>${shortId(delivery.event_id)}</small>`,
         visit.time(delivery.created_at),
         stateOf(delivery, health),
         count(delivery.attempts),
@@ -261,6 +265,8 @@ async function one(deps: DeliveryDeps, visit: Visit, refused: Refused = null): P
     deps.attemptsAt(params.webhook_id, delivery.id),
   ]);
   const at = pathOf(visit);
+  // The filters of the list stay in the address, for the way back.
+  const { texts } = filtersIn(visit);
   return show(visit, {
     title: `Delivery of ${delivery.type}`,
     section: 'Webhooks',
@@ -281,7 +287,7 @@ async function one(deps: DeliveryDeps, visit: Visit, refused: Refused = null): P
       mayChange(visit) &&
       form(
         visit,
-        `${at}/${delivery.id}/retry`,
+        linkTo(`${at}/${delivery.id}/retry`, texts),
         html`<p>Begins a new cycle of attempts, with the same event id. Nothing is billed.</p>
         <button>${delivery.state === 'failed' ? 'Retry' : 'Deliver once more'}</button>`,
       )
@@ -294,7 +300,7 @@ async function one(deps: DeliveryDeps, visit: Visit, refused: Refused = null): P
         : html`<h3>Body</h3>${copyable('Body of the event', JSON.stringify(event, null, 2))}
           <p class="soft">Sent on one line, without these spaces: verify the signature over the bytes that arrive.</p>`
     }</section>
-    <p><a href="${at}">All deliveries</a></p>`,
+    <p><a href="${linkTo(at, texts)}">${isAny(texts) ? 'All deliveries' : 'Back to the list'}</a></p>`,
   });
 }
 
@@ -393,5 +399,6 @@ async function retry(deps: DeliveryDeps, visit: Visit): Promise<Reply> {
   const params = { ...endpointOf(visit), delivery_id };
   const retried = await visit.api('POST', `${DELIVERY}/retry`, { params });
   if (!retried.ok) return one(deps, visit, retried);
-  return redirectAfterPost(`${pathOf(visit)}/${encodeURIComponent(delivery_id)}`, 'delivery-retried');
+  const path = `${pathOf(visit)}/${encodeURIComponent(delivery_id)}`;
+  return redirectAfterPost(linkTo(path, filtersIn(visit).texts), 'delivery-retried');
 }

@@ -133,6 +133,15 @@ async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
   });
 }
 
+/** The rows before a period, and those of it. */
+export function splitAt<Row extends { readonly day: string }>(
+  rows: readonly Row[],
+  { from }: Range,
+): readonly [before: readonly Row[], during: readonly Row[]] {
+  const isBefore = ({ day }: Row): boolean => day < from.slice(0, 10);
+  return [rows.filter(isBefore), rows.filter((row) => !isBefore(row))];
+}
+
 const isNoPoll = ({ outcome }: LookupDay): boolean => !POLLS.includes(outcome);
 
 function figure<Row>(rows: readonly Row[], rowsBefore: readonly Row[], of: (row: Row) => number) {

@@ -121,9 +121,9 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
     content: html`${filterForm(
       visit,
       trackers,
-      html`${select('Company', 'revealed', REVEALED, filters.revealed)}
+      html`${select('Revealed', 'revealed', REVEALED, filters.revealed)}
       ${field('Company name', 'company', { value: filters.company, maxlength: 200 })}
-      ${field('Country', 'country', { value: filters.country, maxlength: 7, hint: 'DE, US … or unknown' })}
+      ${field('Country', 'country', { value: filters.country, maxlength: 7, placeholder: 'DE, US or unknown' })}
       ${field('Label', 'label', { value: filters.label, maxlength: 200 })}`,
     )}
     <div id="sessions"${before === null && html` data-live`}>
@@ -141,28 +141,28 @@ function sessionTable(
   nameOf: (trackerId: string) => string,
 ): Content {
   const rows = sessions.map((session) => [
-    html`<a href="${PATH}/${session.session_id}">${session.session_id.slice(0, 8)}</a>`,
-    visitorOf(reveals.get(session.session_id) ?? []),
+    html`<a href="${PATH}/${session.session_id}">${whoText(reveals.get(session.session_id) ?? [])}</a>`,
     nameOf(session.tracker_id),
     session.visitor_country ?? 'unknown',
+    visit.ago(session.first_seen_at),
     visit.ago(session.last_seen_at),
     fewLabels(session),
   ]);
-  const heads = ['Session', 'Company', 'Website', 'Country', 'Last seen', 'Labels'];
+  const heads = ['Visitor', 'Website', 'Country', 'First seen', 'Last seen', 'Labels'];
   const caption = 'Sessions, the newest first';
   if (!mayChange(visit)) return table(caption, heads, rows);
   const boxes = rows.map((cells, nth) => [
     html`<input type="checkbox" name="session_id" value="${sessions[nth]?.session_id}" aria-label="Select session ${nth + 1}">`,
     ...cells,
   ]);
-  return html`<form method="get" action="${PATH}/reveal">${table(
+  return html`<form method="get" action="${PATH}/reveal"><p><button class="quiet">Reveal the selected sessions…</button></p>${table(
     caption,
     [
       html`<input type="checkbox" data-all="session_id" aria-label="Select all sessions" hidden><span class="unseen">Select</span>`,
       ...heads,
     ],
     boxes,
-  )}<p><button class="quiet">Reveal the selected sessions…</button></p></form>`;
+  )}</form>`;
 }
 
 /** A visitor may send 32 labels: a list shows the first few, a session's own page all. */
@@ -189,6 +189,12 @@ function visitorOf(reveals: readonly RevealOfSession[]): Content {
   return done.match_type === 'company' && done.name !== null
     ? companyLink({ name: done.name })
     : html`<span class="soft">${networkText(done)}</span>`;
+}
+
+function whoText(reveals: readonly RevealOfSession[]): string {
+  const done = reveals.findLast(({ completed_at }) => completed_at !== null);
+  if (done === undefined) return reveals.length > 0 ? 'Pending' : 'Not revealed';
+  return done.match_type === 'company' && done.name !== null ? done.name : networkText(done);
 }
 
 /** What a reveal without a company found. */

@@ -17,7 +17,7 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo, periodBefore } from '../scope.ts';
 import { csvOf } from './companies.ts';
-import { lookupChart, OUTCOME_GROUPS, POLLS, sum } from './overview.ts';
+import { lookupChart, OUTCOME_GROUPS, POLLS, splitAt, sum } from './overview.ts';
 
 interface UsedKey {
   readonly key_id: string;
@@ -51,14 +51,14 @@ async function usage(deps: UsageDeps, visit: Visit): Promise<Reply> {
   const { partner_id } = visit.user;
   const { period, trackerId } = visit.scope;
   const before = periodBefore(period);
-  const [{ trackers, failed }, lookups, lookupsBefore, days, keys, allowance] = await Promise.all([
+  const [{ trackers, failed }, allLookups, days, keys, allowance] = await Promise.all([
     listTrackers(visit),
-    deps.lookups(partner_id, period),
-    deps.lookups(partner_id, before),
+    deps.lookups(partner_id, { from: before.from, to: period.to }),
     deps.trackerDays(partner_id, trackerId, period),
     deps.keys(partner_id),
     deps.allowance(partner_id),
   ]);
+  const [lookupsBefore, lookups] = splitAt(allLookups, period);
   const all = sum(lookups, ({ requests }) => requests);
   const saved = sum(lookups, ({ cache_hits }) => cache_hits);
   return show(visit, {
