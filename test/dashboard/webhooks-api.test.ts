@@ -111,7 +111,7 @@ describe('the state of an endpoint', () => {
     );
     const text = await textOf(at());
     expect(text).toContain('Success rate 75 %');
-    expect(text).toContain('3 of 4 attempts succeeded');
+    expect(text).toContain('Attempts that succeeded 3 of 4');
     expect(text).toContain('Average response 100 ms');
     clock.advance(2 * DAY);
     page = await loggedIn(api, await makeUser(api, key.partner_id));
@@ -201,8 +201,8 @@ describe('a delivery', () => {
       /2 \d+ Mar 2026, \d\d:\d\d UTC 100 ms failed HTTP 500 1 \d+ Mar 2026, \d\d:\d\d UTC 100 ms failed TLS error/,
     );
     expect(text).toContain('The last attempt failed: HTTP 500. See the log of your server');
-    expect(text).toContain(`webhook-id ${d.event_id}`);
-    expect(text).toContain(`webhook-timestamp ${Math.floor((now + 4_900) / 1_000)}`);
+    expect(text).toContain(`webhook-id: ${d.event_id}`);
+    expect(text).toContain(`webhook-timestamp: ${Math.floor((now + 4_900) / 1_000)}`);
     expect(text).toContain('Retry');
     // The filters of the list are kept on the way there and back.
     const filtered = await page.get(at(`/deliveries/${d.delivery_id}?status=failed`));

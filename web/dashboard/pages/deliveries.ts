@@ -27,6 +27,7 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { failureText, soon } from './webhook-health.ts';
+import { leftText } from './webhooks.ts';
 
 export interface ListedDelivery extends DeliveryBody {
   /** Its place in the log; with `created_at` its place in the list. */
@@ -219,8 +220,7 @@ function howMany(
 const recoverPanel = ({ id, deliveries }: WebhookBody): Html =>
   panel(
     'Retry after an outage',
-    html`<p>${counted(deliveries.failed, 'delivery has failed', 'deliveries have failed')}, and
-      ${counted(deliveries.pending, 'waits', 'wait')}. Choose since when; the next page says how many are retried.</p>
+    html`<p>${leftText(deliveries)} Choose since when; the next page says how many are retried.</p>
     <p><a class="button quiet" href="/dashboard/webhooks/${id}/recover">Retry all failed…</a></p>`,
   );
 
@@ -375,23 +375,17 @@ function timeline(visit: Visit, { attempts: made }: DeliveryBody, attempts: read
 
 /** What every attempt carries. Timestamp and signature are made anew for each. */
 function headers(visit: Visit, { event_id, last_attempt_at }: DeliveryBody): Html {
-  const timestamp =
-    last_attempt_at === null
-      ? 'Unix seconds of the attempt'
-      : Math.floor(Date.parse(last_attempt_at) / 1_000);
-  return html`<h3>Headers</h3>${facts([
-    ['content-type', html`<code>application/json</code>`],
-    ['user-agent', html`<code>Doorplate-Webhooks/1</code>`],
-    ['webhook-id', html`<code>${event_id}</code>`],
-    [
-      'webhook-timestamp',
-      html`<code>${timestamp}</code>${last_attempt_at !== null && html`, of the attempt of ${visit.time(last_attempt_at)}`}`,
-    ],
-    [
-      'webhook-signature',
-      html`<code>v1,…</code> HMAC-SHA-256 with the signing secret over id, timestamp and body; two of them while a secret is rotated`,
-    ],
-  ])}`;
+  const lines = [
+    'content-type: application/json',
+    'user-agent: Doorplate-Webhooks/1',
+    `webhook-id: ${event_id}`,
+    `webhook-timestamp: ${last_attempt_at === null ? '…' : Math.floor(Date.parse(last_attempt_at) / 1_000)}`,
+    'webhook-signature: v1,…',
+  ];
+  return html`<h3>Headers${last_attempt_at !== null && html` of the attempt of ${visit.time(last_attempt_at)}`}</h3>
+    ${copyable('Headers', lines.join('\n'))}
+    <p class="soft">The signature is HMAC-SHA-256 with the signing secret over id, timestamp and body. There are two while a secret is
+      rotated. Timestamp and signature are made anew for each attempt.</p>`;
 }
 
 async function retry(deps: DeliveryDeps, visit: Visit): Promise<Reply> {

@@ -97,8 +97,8 @@ async function choose(deps: RecoveryDeps, visit: Visit, refused: Refused = null)
     title: `Retry deliveries to “${name}”`,
     section: 'Webhooks',
     refused: refused ?? (asked !== '' && since === null ? NO_TIME : null),
-    content: html`<p>Choose when the outage began. Retried is, once each, what was queued since then and failed, or waits because
-        earlier attempts failed. Each begins a new cycle of attempts with the same event id. Nothing is billed.</p>
+    content: html`<p>Choose when the outage began. Deliveries that were queued since then are retried, once each, if they failed or wait
+        because earlier attempts failed. Each begins a new cycle of attempts with the same event id. Nothing is billed.</p>
     <form class="filter" method="get" action="${at}/recover">
       ${field('Queued since', 'since', {
         type: 'datetime-local',
@@ -107,7 +107,7 @@ async function choose(deps: RecoveryDeps, visit: Visit, refused: Refused = null)
         hint: zone,
       })}
       <button class="quiet">Count</button></form>
-    ${health && health.state !== 'healthy' && health.state !== 'unused' && notice(html`<p>${stateBadge(health)} ${stateDetail(visit, health)}</p>`)}
+    ${health && health.state !== 'healthy' && health.state !== 'unused' && notice(html`<p>${stateBadge(health)} ${stateDetail(visit, health)}. Mend the receiver first: what fails again waits again.</p>`)}
     ${since !== null && found !== null && countPanel(visit, at, since, found)}
     <p><a href="${at}/deliveries">All deliveries</a></p>`,
   });

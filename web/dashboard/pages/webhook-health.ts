@@ -2,7 +2,7 @@
 import type { EndpointHealth, HourOfAttempts } from '../../../read-api/webhooks/health-schemas.ts';
 import type { Visit } from '../api.ts';
 import { lineChart } from '../charts.ts';
-import { badge, type Content, count, counted, type Html, html, tiles } from '../components.ts';
+import { badge, type Content, count, type Html, html, tiles } from '../components.ts';
 
 type Failure = Pick<EndpointHealth, 'error' | 'http_status'>;
 
@@ -94,7 +94,7 @@ export function attemptCharts(visit: Visit, span: Span, hours: readonly HourOfAt
   const answered = steps.filter((some) => some.answered > 0);
   return html`${tiles([
     { name: 'Success rate', value: `${rate(all)} %` },
-    { name: 'Attempts', value: `${count(all.delivered)} of ${counted(all.attempts, 'attempt')} succeeded` },
+    { name: 'Attempts that succeeded', value: `${count(all.delivered)} of ${count(all.attempts)}` },
     { name: 'Average response', value: all.answered === 0 ? 'no answer' : `${count(responseMs(all))} ms` },
   ])}
   ${lineChart({

@@ -2,7 +2,7 @@ import type { Reply } from '../../../http/contract/route.ts';
 import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import { mayChange, type Refused, type Visit } from '../api.ts';
-import { badge, type Content, form, html, panel, secretOnce } from '../components.ts';
+import { badge, type Content, copyable, form, html, panel, secretOnce } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { failureText } from './webhook-health.ts';
@@ -82,32 +82,35 @@ async function steps(visit: Visit, webhook: WebhookBody, secret: string | null):
   return show(visit, {
     title: `Rotation of “${webhook.name}”`,
     section: 'Webhooks',
-    content: html`
-      <h2>1. Keep the new secret</h2>
-      ${
-        secret === null
-          ? html`<p>It was shown once, when the rotation began. If you have not kept it, wait until ${until}: then you can rotate
-              again.</p>`
-          : secretOnce('The new secret', secret)
-      }
-      <h2>2. Put it on your servers</h2>
-      <p>Each delivery carries two signatures, by the new and by the old secret, until ${until}. Verification accepts either, so change one
-        server after another. Nothing has to happen at the same moment.</p>
-      ${verificationSnippets()}
-      <h2>3. Send a test</h2>
-      <p>${testState(visit, test, at)}</p>
-      ${
-        mayChange(visit) &&
-        webhook.enabled &&
-        form(
-          visit,
-          `${at}/test`,
-          html`<input type="hidden" name="from" value="rotation"><button class="${secret === null ? '' : 'quiet'}">Send a test</button>`,
-        )
-      }
-      <h2>4. The old secret ends</h2>
-      <p>The old secret stops signing at ${until}. Nothing more is to be done.</p>
-      <p><a class="button quiet" href="${at}">${secret === null ? 'The endpoint' : 'I have kept it'}</a></p>`,
+    content: html`${panel(
+      '1. Keep the new secret',
+      secret === null
+        ? html`<p>It was shown once, when the rotation began. If you have not kept it, wait until ${until}: then you can rotate
+            again.</p>`
+        : html`<p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
+            ${copyable('The new secret', secret)}`,
+    )}
+    ${panel(
+      '2. Put it on your servers',
+      html`<p>Each delivery carries two signatures, by the new and by the old secret, until ${until}. Verification accepts either, so
+          change one server after another. Nothing has to happen at the same moment.</p>
+        ${verificationSnippets()}`,
+    )}
+    ${panel(
+      '3. Send a test',
+      html`<p>${testState(visit, test, at)}</p>
+        ${
+          mayChange(visit) &&
+          webhook.enabled &&
+          form(
+            visit,
+            `${at}/test`,
+            html`<input type="hidden" name="from" value="rotation"><button class="quiet">Send a test</button>`,
+          )
+        }`,
+    )}
+    ${panel('4. The old secret ends', html`<p>The old secret stops signing at ${until}. Nothing more is to be done.</p>`)}
+    <p><a class="button" href="${at}">${secret === null ? 'The endpoint' : 'I have kept it'}</a></p>`,
   });
 }
 

@@ -170,14 +170,15 @@ async function one(deps: WebhookDeps, visit: Visit, refused: Refused = null): Pr
   ]);
   const at = pathOf(visit);
   const isLive = webhook.deleted_at === null;
+  const attention = health && isLive ? healthNotice(visit, health, webhook, at) : null;
   return show(visit, {
     title: webhook.name,
     section: 'Webhooks',
     refused,
     actions: html`<a class="button quiet" href="${at}/deliveries">Delivery history</a>`,
-    content: html`${health && isLive && healthNotice(visit, health, webhook, at)}
+    content: html`${attention}
     ${facts([
-      ['State', health && html`${stateBadge(health)} ${stateDetail(visit, health)}`],
+      ['State', health && html`${stateBadge(health)} ${attention === null && stateDetail(visit, health)}`],
       ['URL', html`<code>${webhook.url}</code>`],
       ['Events', webhook.events.join(', ')],
       [
@@ -218,11 +219,21 @@ async function one(deps: WebhookDeps, visit: Visit, refused: Refused = null): Pr
   });
 }
 
+/** How many deliveries wait, and how many have failed. */
+export function leftText({ pending, failed }: WebhookBody['deliveries']): string {
+  const parts = [
+    pending > 0 ? counted(pending, 'delivery waits', 'deliveries wait') : '',
+    failed > 0 ? counted(failed, 'delivery has failed', 'deliveries have failed') : '',
+  ];
+  const said = parts.filter((part) => part !== '').join(', ');
+  return said === '' ? 'Nothing waits.' : `${said}.`;
+}
+
 /** What an endpoint that fails needs, and how to go on after an outage. */
 function healthNotice(visit: Visit, health: EndpointHealth, { deliveries }: WebhookBody, at: string) {
   const isFailing = health.state === 'held_back' || health.state === 'failing';
   if (!isFailing && deliveries.failed === 0) return null;
-  const waiting = html`${counted(deliveries.pending, 'delivery waits', 'deliveries wait')}, ${counted(deliveries.failed, 'has failed', 'have failed')}.`;
+  const waiting = leftText(deliveries);
   const recover = mayChange(visit) && html` <a href="${at}/recover">Retry what failed or waits…</a>`;
   if (health.state === 'held_back') {
     return notice(
@@ -231,7 +242,9 @@ function healthNotice(visit: Visit, health: EndpointHealth, { deliveries }: Webh
       'bad',
     );
   }
-  return notice(html`<p>${isFailing && html`${stateDetail(visit, health)}. `}${waiting}${recover}</p>`);
+  return notice(
+    html`<p>${isFailing && html`<strong>${stateBadge(health)} ${stateDetail(visit, health)}.</strong> `}${waiting}${recover}</p>`,
+  );
 }
 
 const secretState = (visit: Visit, { secret_rotation_until, deleted_at }: WebhookBody, at: string) =>
