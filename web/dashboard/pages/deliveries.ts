@@ -26,7 +26,7 @@ import {
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
-import { failureText, soon } from './webhook-health.ts';
+import { failureText, soon, stateBadge } from './webhook-health.ts';
 import { leftText } from './webhooks.ts';
 
 export interface ListedDelivery extends DeliveryBody {
@@ -179,6 +179,7 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
       ${field('To', 'until', { type: 'date', value: texts.until })}
       ${field('Event or delivery id', 'id', { value: id, maxlength: 200 })}
       <button class="quiet">Apply</button></form>
+    ${health !== undefined && (isHeldBack(health) || isPaused(health)) && rows.length > 0 && heldNotice(visit, health)}
     ${tableOr(
       empty,
       'Deliveries, the newest first',
@@ -190,7 +191,9 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
         count(delivery.attempts),
         visit.ago(delivery.last_attempt_at, '–'),
         answerOf(delivery),
-        nextOf(visit, delivery, health),
+        isHeldBack(health) && delivery.state === 'pending'
+          ? 'when it answers'
+          : nextOf(visit, delivery, health),
       ]),
       { numeric: [3] },
     )}
@@ -200,7 +203,17 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
   });
 }
 
-const shortId = (eventId: string): string => (eventId.length > 24 ? `${eventId.slice(0, 23)}…` : eventId);
+const shortId = (eventId: string): string => (eventId.length > 21 ? `${eventId.slice(0, 20)}…` : eventId);
+
+/** What pending deliveries wait for, once for the whole list. */
+const heldNotice = (visit: Visit, health: EndpointHealth): Html =>
+  notice(
+    html`<p>${stateBadge(health)} ${
+      isPaused(health)
+        ? 'Pending deliveries wait until the endpoint is enabled.'
+        : html`Pending deliveries go out when the endpoint answers again${health.next_try_at !== null && html`; next probe ${soon(visit, health.next_try_at)}`}.`
+    }</p>`,
+  );
 
 /** The whole number where it is kept: of a state, or of all. */
 function howMany(
