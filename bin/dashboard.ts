@@ -9,6 +9,7 @@ import { weaknessOf } from '../platform/crypto/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/limits/rate-limit.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
 import { createDashboardLogins, createLogins } from '../processors/partners/logins.ts';
+import { listActivity } from '../queries/activity/activity.ts';
 import { listMonths } from '../queries/billing/reveal-units.ts';
 import {
   findKey,
@@ -16,8 +17,10 @@ import {
   type KeyRow,
   listKeyUses,
   listLatestKeys,
+  listUsers,
 } from '../queries/partners/partners.ts';
 import { listRevealsOf } from '../queries/reveals/reveals.ts';
+import { hasHadVisit, readInstallEvidence } from '../queries/trackers/install-evidence.ts';
 import { listDomainsOfPartner } from '../read-api/domains/domains.ts';
 import {
   listCompanies,
@@ -34,7 +37,9 @@ import {
   readTrackerDays,
 } from '../read-api/usage/partner-usage.ts';
 import { type ApiDeps, createApi, type Visit } from '../web/dashboard/api.ts';
+import type { InstallEvidence } from '../web/dashboard/install-findings.ts';
 import { type AccountDeps, accountPages } from '../web/dashboard/pages/account.ts';
+import { type ActivityDeps, type ActivityFilter, activityPages } from '../web/dashboard/pages/activity.ts';
 import { billingPages } from '../web/dashboard/pages/billing.ts';
 import { companyPages, MAX_VISITS } from '../web/dashboard/pages/companies.ts';
 import { domainPages } from '../web/dashboard/pages/domains.ts';
@@ -161,6 +166,14 @@ async function readAttention(db: Runtime['db'], partnerId: string, now: number):
         href: `/dashboard/domains/${tracker_id}/${domain_id}`,
         action: 'See what its DNS lacks',
       })),
+    ...domains
+      .filter(({ status, last_error }) => status === 'active' && last_error !== null)
+      .map(({ hostname, tracker_id, domain_id }) => ({
+        tone: 'wait' as const,
+        text: `${hostname} has ceased to point here. After three days its snippet stops collecting.`,
+        href: `/dashboard/domains/${tracker_id}/${domain_id}`,
+        action: 'See what its DNS lacks',
+      })),
     ...nearlyUsed.map(({ key_id, name, new_enrichments_per_day }) => ({
       tone: 'wait' as const,
       text: `The key “${name}” has used ${allowance.reserved.get(key_id)} of ${new_enrichments_per_day} new enrichments today.`,
@@ -213,6 +226,39 @@ function dashboardLookups(
       return key === undefined ? null : callAs(request, { kind: 'key', ...key });
     },
   };
+}
+
+const dashboardActivity = (
+  { db, clock }: Runtime,
+  waitForHead: WaitForHead,
+  keysOf: (partnerId: string) => Promise<readonly KeyRow[]>,
+): ActivityDeps => ({
+  list: upToDate(waitForHead, (partnerId: string, { from, to, ...filter }: ActivityFilter, before, limit) =>
+    listActivity(db, {
+      partnerId,
+      ...filter,
+      since: Date.parse(from),
+      until: Date.parse(to),
+      before,
+      limit,
+      now: clock.now(),
+    }),
+  ),
+  actors: async (partnerId) => {
+    const [users, keys] = await Promise.all([listUsers(db, partnerId), keysOf(partnerId)]);
+    return [
+      ...users.map(({ user_id, name }) => ({ kind: 'user', id: user_id, name })),
+      ...keys.map(({ key_id, name }) => ({ kind: 'key', id: key_id, name })),
+    ];
+  },
+});
+
+async function readEvidence({ pool, clock }: Runtime, trackerId: string): Promise<InstallEvidence> {
+  const [seen, had] = await Promise.all([
+    readInstallEvidence(pool, trackerId, clock.now()),
+    hasHadVisit(pool, trackerId),
+  ]);
+  return { ...seen, hasHadVisit: had };
 }
 
 export interface Dashboard {
@@ -289,13 +335,19 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       ...sessionPages(sessions),
       ...revealPages(sessions),
       ...trackerListPages,
-      ...trackerPages,
+      ...trackerPages({ evidence: (trackerId) => readEvidence(runtime, trackerId) }),
       ...keyPages(
         dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
       ),
       ...webhookPagesOf(context, visitContext),
+      ...activityPages(dashboardActivity(runtime, waitForHead(['activity', 'partners']), keysOf)),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
-      ...billingPages({ ...audits, months, trackerDays: overview.trackerDays }),
+      ...billingPages({
+        ...audits,
+        audit: (visit) => audits.audit(visit.user.partner_id, visitContext(visit)),
+        months,
+        trackerDays: overview.trackerDays,
+      }),
     ],
   });
   return { routes, close: audits.close };

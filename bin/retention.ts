@@ -20,6 +20,7 @@ import {
   expiringPayloads,
 } from '../processors/webhooks/expire-deliveries.ts';
 import { forgetDeletedEndpoints } from '../processors/webhooks/forget-endpoints.ts';
+import { forgetActivity } from '../projections/activity/activity.ts';
 import { forgetLookupStream, lookups } from '../projections/lookup/lookups.ts';
 import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';
 import { forgetExpiredSessionsBefore } from '../projections/sessions/sessions.ts';
@@ -92,6 +93,7 @@ export function retentionJobs(runtime: Runtime, metrics: Metrics, signal: AbortS
     ['43 3 * * *', () => forgetWhatExpired(runtime)],
     ['53 3 * * *', () => forgetOldDeliveries(runtime)],
     ['3 4 * * *', () => forgetOldEndpoints(runtime)],
+    ['13 4 * * *', () => forgetActivity(runtime.pool, runtime.clock.now())],
     ['23 4 * * *', () => forgetNames(runtime)],
   ];
 }

@@ -9,6 +9,7 @@ import type { EventStore, Position } from '../event-store/port.ts';
 import { createPostgresEventStore } from '../event-store/postgres/store.ts';
 import { Tail } from '../event-store/tail.ts';
 import { tracedStore } from '../event-store/traced-store.ts';
+import { networkOf } from '../http/server/visitor.ts';
 import { type Clock, systemClock } from '../platform/clock/clock.ts';
 import { endsWithin } from '../platform/clock/waiting.ts';
 import type { Config } from '../platform/config/config.ts';
@@ -30,6 +31,7 @@ import { Unreachable } from '../platform/postgres/unavailable.ts';
 import type { Logger } from '../platform/telemetry/log.ts';
 import { createLookupUses, type LookupUses } from '../processors/lookup/forget-results.ts';
 import { createProviderCounts, type ProviderCounts } from '../processors/lookup/providers/provider-counts.ts';
+import { createInstallEvidence, type InstallEvidence } from '../processors/sessions/install-evidence.ts';
 import { createWebhookQueue, type WebhookQueue } from '../processors/webhooks/queue-admission.ts';
 import { createProgress, type Progress } from '../projections/progress.ts';
 import { type Cursors, createCursors } from '../read-api/cursor.ts';
@@ -116,6 +118,8 @@ export interface Runtime {
   readonly lookupUses: LookupUses;
   /** Counts what the providers answer. */
   readonly providerCounts: ProviderCounts;
+  /** Notes what arrives of the trackers' pixels. */
+  readonly evidence: InstallEvidence;
   /** Reserves slots in the partners' delivery queues. */
   readonly queue: WebhookQueue;
   close(): Promise<void>;
@@ -182,6 +186,7 @@ async function openParts(
   const { store, tail, logStalls } = await openStore(config, databaseUrl, options);
   const lookupUses = createLookupUses({ pool, clock });
   const providerCounts = createProviderCounts({ pool, clock, log });
+  const evidence = createInstallEvidence({ pool, clock, networkOf });
   const progress = createProgress({ url: databaseUrl, pool });
   const processed = createProgress({ url: databaseUrl, pool, table: 'work.processor' });
   return {
@@ -206,6 +211,7 @@ async function openParts(
     master,
     lookupUses,
     providerCounts,
+    evidence,
     dayKeys: createDayKeys({ pool, master, clock }),
     queue: openQueue(config, pool, clock, progress),
     close: async () => {
@@ -215,6 +221,7 @@ async function openParts(
       await processed.close();
       await lookupUses.close();
       await providerCounts.close();
+      await evidence.close();
       await Promise.all([endPool(pool), endPool(db)]);
       await postgres?.stop();
     },

@@ -5,6 +5,7 @@ import { sweepRates } from '../platform/limits/rate-limit.ts';
 import { CHECKPOINTS_CHANNEL, DUE_CHANNEL, Listener } from '../platform/postgres/notifications.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { sweepClaims } from '../processors/claims.ts';
+import { forgetInstallEvidence } from '../processors/sessions/install-evidence.ts';
 import { projectionGroups } from '../projections/all.ts';
 import { leadGroups, UPKEEP } from './groups.ts';
 import { billingWork } from './modules/billing.ts';
@@ -39,6 +40,7 @@ function sharedWork({ runtime, metrics }: WorkerContext): WorkerModule {
     jobs: (signal) => [
       ['7 * * * *', () => sweepClaims(pool, clock.now())],
       ['* * * * *', () => sweepRates(pool, clock.now())],
+      ['11 * * * *', () => forgetInstallEvidence(pool, clock.now())],
       ...retentionJobs(runtime, metrics, signal),
     ],
   };

@@ -1,4 +1,4 @@
-import { anchorEvents, billingEvents } from './billing/events.ts';
+import { anchorEvents, auditEvents, billingEvents } from './billing/events.ts';
 import { epochEvents } from './epochs/epochs.ts';
 import { domainEvents, domainSlotEvents } from './hostnames/events.ts';
 import type { EventSchemas } from './kernel/events.ts';
@@ -87,6 +87,12 @@ export const eventCatalogue: readonly CataloguedStream[] = [
     about: "Signed statements of what the partner's ledger was, at most one a UTC day (docs/auditing.md).",
     lives: 'for ever',
     events: anchorEvents,
+  },
+  {
+    stream: 'audits-<partner id>',
+    about: "Audits of the partner's ledger that its users had made in the dashboard.",
+    lives: 'for ever',
+    events: auditEvents,
   },
   {
     stream: 'webhooks-<partner id>',

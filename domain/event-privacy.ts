@@ -124,6 +124,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'billing.RevealBilled.v1': {
     shown: 'partner_id reveal_id tracker_id key_id user_id completed_at units position previous digest',
   },
+  'billing.AuditRequested.v1': { shown: 'partner_id requested_at' },
   'billing.LedgerAnchored.v1': {
     shown: 'partner_id made_at entries units head_digest public_key signature',
   },

@@ -1,3 +1,4 @@
+import { activity } from './activity/activity.ts';
 import { revealUnits } from './billing/reveal-units.ts';
 import { domains } from './domains/domains.ts';
 import { lookups } from './lookup/lookups.ts';
@@ -26,7 +27,7 @@ export const projectionGroups = {
   lookups: { name: 'lookups', projections: [partners, lookups] },
   visits: {
     name: 'visits',
-    projections: [usage, trackerUsage, trackers, sessions, reveals, revealUnits, domains],
+    projections: [usage, trackerUsage, trackers, sessions, reveals, revealUnits, domains, activity],
   },
   webhooks: { name: 'webhooks', projections: [webhooks, deliveries, payloads] },
   signals: { name: 'signals', projections: [signals, profiles] },

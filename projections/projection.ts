@@ -9,6 +9,8 @@ export interface Projection {
   readonly tables: readonly string[];
   /** Types of the applied events; omitted: all. */
   readonly types?: readonly string[];
+  /** SQL that adds to a rebuild's tables the live rows whose events the log no longer holds. */
+  readonly carryOver?: string;
   /** Applies events in order in the caller's transaction. The result must not depend on how events are batched. */
   apply(events: readonly RecordedEvent[], db: pg.ClientBase): Promise<void>;
 }

@@ -183,7 +183,9 @@ async function rebuildAlone(options: RebuildOptions): Promise<Rebuilt> {
         await db.query('commit');
         events += batch.events.length;
         position = batch.position;
-        if (position >= head && (await switchOver(switching, position))) break;
+        if (position < head) continue;
+        for (const { carryOver } of projections) if (carryOver) await db.query(carryOver);
+        if (await switchOver(switching, position)) break;
       }
     }
     return { events, position };

@@ -11,7 +11,7 @@ import { trackerRoutes as changingRoutes } from '../../write-api/trackers/tracke
 import type { ApiContext } from '../api-context.ts';
 
 export const trackerRoutes = ({
-  runtime: { db },
+  runtime: { db, evidence },
   publicUrl,
   trackers,
   trackerCommands,
@@ -30,7 +30,7 @@ export const trackerRoutes = ({
     db,
     waitForHead: waitForHead(['trackers', 'tracker-usage', 'reveals', 'reveal-units']),
   }),
-  pixelRoute(trackers, served.collectsOn),
+  pixelRoute(trackers, served.collectsOn, evidence),
 ];
 
 /**
@@ -41,7 +41,7 @@ export const HEAD_LIMIT_MS = 1_000;
 
 export function sessionRoutes(context: ApiContext): Route[] {
   const { runtime, limiter, metrics } = context;
-  const { config, db, store, digest, dayKeys, cursors, queue } = runtime;
+  const { config, db, store, digest, dayKeys, cursors, evidence, queue } = runtime;
   const { trackers, served, countries, calls, countCall, waitForHead } = context;
   return [
     ...collectRoutes({
@@ -53,6 +53,7 @@ export function sessionRoutes(context: ApiContext): Route[] {
       rates: createCaptureRates(config, limiter, (ip) => digest(networkOf(ip))),
       countCapture: calls.capture,
       onCapture: (counted) => metrics?.captures.inc(counted),
+      evidence,
     }),
     ...readingRoutes({
       db,

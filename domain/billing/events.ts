@@ -55,3 +55,11 @@ export const anchorEvents = {
 export type AnchorEvent = EventOf<typeof anchorEvents>;
 
 export const anchorsStream = (partnerId: string): string => `anchors-${partnerId}`;
+
+/** Stream `audits-<partner>`: who had the ledger audited. A verdict is no event: the next audit makes it again. */
+export const auditEvents = {
+  'billing.AuditRequested.v1': z.object({ partner_id: z.uuid(), requested_at: z.iso.datetime() }),
+} as const;
+export type AuditEvent = EventOf<typeof auditEvents>;
+
+export const auditsStream = (partnerId: string): string => `audits-${partnerId}`;

@@ -51,9 +51,15 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
     refuseOtherMethods(shared, path, onPath);
   }
   // A route instead of `setNotFoundHandler`: that one comes after the body, and `OPTIONS *` does not reach it.
-  addRefusal(shared, '*', ROUTED_METHODS, (request, reply) => refuse(request, reply, 'not_found'));
+  addRefusal(shared, '*', ROUTED_METHODS, (request, reply) =>
+    isBrowserAtRoot(request) ? reply.redirect('/dashboard', 303) : refuse(request, reply, 'not_found'),
+  );
   return app;
 }
+
+/** A person who opens the service's address is led to the dashboard; for a program it is an unknown path. */
+const isBrowserAtRoot = ({ method, url, headers }: FastifyRequest): boolean =>
+  method === 'GET' && url === '/' && (headers.accept ?? '').includes('text/html');
 
 /** What every route of a server shares. */
 interface Shared {

@@ -1,3 +1,5 @@
+import { recordAudit } from '../../commands/billing/record-audit.ts';
+import type { CommandContext } from '../../commands/handle.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { iso } from '../../platform/clock/clock.ts';
@@ -47,11 +49,14 @@ export function createRequestedAudits(deps: Deps, maxReveals = MAX_REVEALS) {
   return {
     verdict: (partnerId: string) => readVerdict(pool, partnerId),
     /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
-    audit: async (partnerId: string): Promise<'begun' | 'recent' | 'too-large'> => {
+    audit: async (partnerId: string, context: CommandContext): Promise<'begun' | 'recent' | 'too-large'> => {
       if (running.has(partnerId)) return 'begun';
       if (await isTooLarge(pool, partnerId, maxReveals)) return 'too-large';
       const began = await begin(deps, partnerId);
       if (began === null) return 'recent';
+      await recordAudit(deps.store, partnerId, context).catch((error: unknown) =>
+        log.warn({ error: String(error) }, 'the activity lacks an audit, which runs all the same'),
+      );
       const run = oneAtATime
         .enter(() => auditAndStore(paced, { partnerId, patienceMs: MAX_WAIT_MS, maxReveals }, began))
         .catch((error: unknown) =>

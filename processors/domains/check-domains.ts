@@ -155,8 +155,9 @@ async function makeCheck(
 ): Promise<void> {
   const { names, pool, clock, serviceHost, newResolver, tokenOf, onCheck } = options;
   const looks = attempt - 1;
-  const hostname = await hostnameOf(pool, domain_id);
-  if (hostname === null) return;
+  const domain = await domainOf(pool, domain_id);
+  if (domain === null) return;
+  const { hostname, partner_id } = domain;
   const at = clock.now();
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(CHECK_MS)]);
   const resolver = await newResolver();
@@ -165,7 +166,11 @@ async function makeCheck(
   const proven = partner !== null && (await hasToken(resolver, hostname, tokenOf(hostname, partner), signal));
   // A check that the shutdown cut short has no result; it is due again after its lease.
   if (stopping.aborted && error !== null) return;
-  const next = await recordCheck(names, { domain_id, hostname, at, error, proven }, ownContext(clock));
+  const next = await recordCheck(
+    names,
+    { domain_id, hostname, at, error, proven },
+    ownContext(clock, partner_id ?? undefined),
+  );
   await pool.query(
     // `looks = $2` keeps only the first result when two workers ran the same check after a lost lease.
     `update work.domain_look set looks = looks + 1, looked_at = $3,
@@ -183,10 +188,16 @@ const partnerToProve = (names: NamesBatcher, hostname: string, domainId: string)
     return claim?.status === 'pending' && needsProof(name, claim.partner_id) ? claim.partner_id : null;
   });
 
-async function hostnameOf(pool: pg.Pool, domainId: string): Promise<string | null> {
-  const { rows } = await pool.query<{ hostname: string }>(
-    'select hostname from work.domain_look where domain_id = $1',
+interface CheckedDomain {
+  readonly hostname: string;
+  /** null: scheduled by an earlier release. */
+  readonly partner_id: string | null;
+}
+
+async function domainOf(pool: pg.Pool, domainId: string): Promise<CheckedDomain | null> {
+  const { rows } = await pool.query<CheckedDomain>(
+    'select hostname, partner_id from work.domain_look where domain_id = $1',
     [domainId],
   );
-  return rows[0]?.hostname ?? null;
+  return rows[0] ?? null;
 }

@@ -16,6 +16,7 @@ import {
 } from '../../domain/hostnames/events.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts';
+import type { RecordedEvent } from '../../event-store/port.ts';
 import { DUE_CHANNEL, notifyIfRoom } from '../../platform/postgres/notifications.ts';
 import { SYNCHRONOUS_COMMIT } from '../../platform/postgres/transactions.ts';
 import type { ProcessorDeps } from '../deps.ts';
@@ -40,12 +41,7 @@ export function keepDomains({ store, pool, clock }: ProcessorDeps): FollowingPro
     async handle(stored) {
       const event = readEvent(followed, stored);
       const at = clock.now();
-      const context: CommandContext = {
-        correlationId: stored.metadata.$correlationId,
-        causationId: stored.id,
-        at,
-        ...(stored.metadata.partner_id === undefined ? {} : { partnerId: stored.metadata.partner_id }),
-      };
+      const context = contextOf(stored, at);
       switch (event?.type) {
         case 'domains.PlaceTaken.v1':
           return completeClaim(deps, event.data, context);
@@ -62,6 +58,19 @@ export function keepDomains({ store, pool, clock }: ProcessorDeps): FollowingPro
           return releaseAll(deps, event.data.tracker_id, context);
       }
     },
+  };
+}
+
+/** The second step of a change is its caller's too. */
+function contextOf({ id, metadata }: RecordedEvent, at: number): CommandContext {
+  const { $correlationId, partner_id, key_id, user_id } = metadata;
+  return {
+    correlationId: $correlationId,
+    causationId: id,
+    at,
+    ...(partner_id === undefined ? {} : { partnerId: partner_id }),
+    ...(key_id === undefined ? {} : { keyId: key_id }),
+    ...(user_id === undefined ? {} : { userId: user_id }),
   };
 }
 

@@ -102,10 +102,10 @@ export interface Scan {
   readonly isEnd: boolean;
 }
 
-/** A session is revealed when one of its reveals is complete. */
-const revealOf = (condition: ReturnType<typeof sql.fragment>) => sql.fragment`exists (
+/** Whether a session has a reveal, complete or pending, that meets the condition. */
+const hasReveal = (condition: ReturnType<typeof sql.fragment>) => sql.fragment`exists (
   select from read.reveal r
-  where r.session_id = s.session_id and r.partner_id = s.partner_id and r.completed_at is not null and ${condition})`;
+  where r.session_id = s.session_id and r.partner_id = s.partner_id and ${condition})`;
 
 /**
  * Looks at the newest unexpired sessions before a position and returns those that the filter finds, newest first. It costs as much
@@ -139,13 +139,13 @@ export async function scanSessions(
       ? []
       : [
           revealed === 'yes'
-            ? revealOf(sql.fragment`true`)
-            : sql.fragment`not ${revealOf(sql.fragment`true`)}`,
+            ? hasReveal(sql.fragment`true`)
+            : sql.fragment`not ${hasReveal(sql.fragment`true`)}`,
         ]),
     ...(company === undefined
       ? []
       : [
-          revealOf(sql.fragment`r.result ->> 'match_type' = 'company'
+          hasReveal(sql.fragment`r.result ->> 'match_type' = 'company'
             and strpos(lower(r.result -> 'company' ->> 'name'), lower(${company})) > 0`),
         ]),
   ];

@@ -1,7 +1,6 @@
 /** A partner's revealed companies, for the dashboard: reveals that have not expired, grouped by the company's name. */
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import type { Range } from '../usage/partner-usage.ts';
 
 const companyRow = z.object({
   name: z.string(),
@@ -17,7 +16,11 @@ const companyRow = z.object({
 });
 export type CompanyRow = z.output<typeof companyRow>;
 
-interface CompanyQuery extends Range {
+interface CompanyQuery {
+  /** ISO 8601, inclusive. */
+  readonly from: string;
+  /** ISO 8601, exclusive. */
+  readonly to: string;
   readonly partnerId: string;
   /** null: every tracker. */
   readonly trackerId: string | null;

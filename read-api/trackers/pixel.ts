@@ -13,6 +13,12 @@ const SCRIPT = new URL('../../web/pixel/dist/a.js', import.meta.url);
 /** Short: what is mended in the script is on every page soon after. */
 const FRESH_SECONDS = 300;
 
+/** Notes what is fetched, for the install check of the tracker. */
+interface PixelEvidence {
+  script(trackerId: string): void;
+  refused(trackerId: string, reason: 'untrusted_host', host: string): void;
+}
+
 /**
  * GET /tracking/a.js: the pixel, the same for every tracker that there is, disabled ones included: collecting is what a
  * disabled one does not do, and its page's cache should not be what finds out.
@@ -20,6 +26,7 @@ const FRESH_SECONDS = 300;
 export function pixelRoute(
   trackers: Pick<TrackerDirectory, 'find' | 'allows'>,
   collectsOn: ServedHosts['collectsOn'],
+  evidence: PixelEvidence,
 ): PublicRoute {
   const script = staticAnswers(
     {
@@ -48,8 +55,12 @@ export function pixelRoute(
       if (tracker === null) return refused(request, 'tracker_not_found');
       if (tracker.deleted) return refused(request, 'tracker_deleted');
       // A host that refuses captures does not serve the pixel either.
-      if (!(await collectsOn(request.header('host') ?? '', id)))
+      const host = request.header('host') ?? '';
+      if (!(await collectsOn(host, id))) {
+        evidence.refused(id, 'untrusted_host', host);
         return refused(request, 'untrusted_collector');
+      }
+      evidence.script(id);
       return sharedWith(request, tracker, trackers, script(request));
     },
   };

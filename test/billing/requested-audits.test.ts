@@ -1,10 +1,12 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Runtime } from '../../bin/runtime.ts';
+import { ownContext } from '../../commands/handle.ts';
 import { createRequestedAudits } from '../../processors/billing/requested-audits.ts';
 import { manualClock, startApi, type TestApi } from '../support/api.ts';
 import { until } from '../support/until.ts';
 
 const MINUTE = 60_000;
+const USER = '2b6d6a5e-7d0f-4f0e-8a5a-3b1e0f1c2d3e';
 
 let api: TestApi;
 const clock = manualClock();
@@ -20,7 +22,8 @@ afterEach(async () => {
 const auditsOf = (runtime: Runtime) => {
   const audits = createRequestedAudits(runtime);
   closing.push(audits.close);
-  return audits;
+  const context = { ...ownContext(clock), userId: USER };
+  return { ...audits, audit: (partnerId: string) => audits.audit(partnerId, { ...context, partnerId }) };
 };
 
 /** A store whose head is withheld until `open`, and how often it was requested. */
@@ -69,4 +72,17 @@ it("a partner's next audit starts after ten minutes, or ten times the last audit
   expect(await audits.audit(partner_id)).toBe('recent');
   clock.advance(40 * MINUTE);
   expect(await audits.audit(partner_id)).toBe('begun');
+});
+
+it('an audit that begins is activity of its user, one that is refused is none', async () => {
+  const { partner_id } = await api.key();
+  const audits = auditsOf(api.runtime);
+  expect(await audits.audit(partner_id)).toBe('begun');
+  expect(await audits.audit(partner_id)).toBe('recent');
+  await api.caughtUp();
+  const { rows } = await api.sql.query(
+    `select actor_kind, actor_id from read.activity where partner_id = $1 and action = 'ledger.audited'`,
+    [partner_id],
+  );
+  expect(rows).toEqual([{ actor_kind: 'user', actor_id: USER }]);
 });

@@ -428,3 +428,20 @@ describe('the list of sessions', () => {
     expect((await page.get(`/sessions/${session}`)).body).toContain('label19: xxx');
   });
 });
+
+describe('the address of the service itself', () => {
+  it('leads a browser to the dashboard, and is an unknown path for a program', async () => {
+    const asBrowser = await api.app.inject({ method: 'GET', url: '/', headers: { accept: 'text/html,*/*' } });
+    expect([asBrowser.statusCode, asBrowser.headers.location]).toEqual([303, '/dashboard']);
+    const asProgram = await api.app.inject({ method: 'GET', url: '/' });
+    expect([asProgram.statusCode, asProgram.json().error.code]).toEqual([404, 'not_found']);
+  });
+});
+
+describe('a key', () => {
+  it('that would have expired already is refused', async () => {
+    const refused = await page.send('/keys', { name: 'too late', ...LIMITS, expires_at: '2001-01-01T00:00' });
+    expect(refused.statusCode).toBe(400);
+    expect(refused.body).toContain('expired already');
+  });
+});

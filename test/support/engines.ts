@@ -27,6 +27,7 @@ export async function startEngine(engine: Engine): Promise<Browser> {
     browser: engine === 'firefox' ? 'firefox' : 'chrome',
     executablePath,
     headless: true,
+    defaultViewport: { width: 1280, height: 800 },
     protocol: 'webDriverBiDi',
     args: engine === 'chromium' ? ['--no-sandbox'] : [],
   });

@@ -15,11 +15,13 @@ import { sweepClaims } from '../../processors/claims.ts';
 import { forgetProviderDays } from '../../processors/lookup/providers/provider-counts.ts';
 import { truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
 import { forgetNames } from '../../processors/retire-streams.ts';
+import { forgetInstallEvidence } from '../../processors/sessions/install-evidence.ts';
 import {
   closeTrackerDays,
   closeUsageStreams,
   expireUsageStreams,
 } from '../../processors/usage/close-usage-streams.ts';
+import { forgetActivity } from '../../projections/activity/activity.ts';
 import { forgetReservationsBefore } from '../../projections/lookup/lookups.ts';
 import { forgetUsageBefore } from '../../projections/usage/lookup-counts.ts';
 import { type ApiOptions, type Key, type ManualClock, manualClock, startApi, type TestApi } from './api.ts';
@@ -101,6 +103,7 @@ export const openYears = async (options: Pick<ApiOptions, 'database' | 'env'> = 
     }
     await send('DELETE', `/v1/webhooks/${id}`);
     await api.runtime.providerCounts.flush();
+    await api.runtime.evidence.flush();
     // The first flush may find one on its way.
     await until('the uses of this day are written', async () => {
       await api.runtime.lookupUses.flush();
@@ -137,5 +140,7 @@ export const upkeepOf = async (api: TestApi, clock: ManualClock): Promise<void> 
     // Counts are stored while a process is not sure to be the only one, as on a slow machine.
     await sweepRates(pool, clock.now());
     await sweepClaims(pool, clock.now());
+    await forgetInstallEvidence(pool, clock.now());
+    await forgetActivity(pool, clock.now());
   }
 };

@@ -36,6 +36,9 @@ const deliveriesTo = async (id: string) =>
 const subscriptionsOf = async (id: string) =>
   (await api.sql.query('select from read.webhook_subscription where webhook_id = $1', [id])).rows.length;
 
+const activities = async () =>
+  (await api.sql.query(`select * from read.activity where subject_kind = 'webhook' order by position`)).rows;
+
 it('deleted endpoints leave the log and the tables after 90 days, and the other endpoints keep working', async () => {
   const [gone, paused, active] = [await create('gone'), await create('paused'), await create('active')];
   await call('PATCH', `/${paused}`, { enabled: false });
@@ -64,9 +67,12 @@ it('deleted endpoints leave the log and the tables after 90 days, and the other 
   expect(rows).toEqual([]);
   expect((await call('GET', `/${gone}`)).status).toBe(404);
 
+  const told = await activities();
+  expect(told).toHaveLength(6);
   const { store, databaseUrl: url } = api.runtime;
   await rebuild({ store, url, projections: allProjections });
   await api.caughtUp();
+  expect(await activities()).toEqual(told);
   expect([await call('GET', `/${paused}`), await call('GET', `/${active}`)]).toEqual(before);
   const tracker = await makeTracker(api, key);
   await collect(api, tracker, { ip: '8.8.8.8' });

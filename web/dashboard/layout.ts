@@ -127,7 +127,7 @@ export function show(visit: Visit, page: Page): Reply {
         )}
       </div>
       <main id="main" tabindex="-1">
-        ${tabs !== undefined && html`<nav class="tabs" aria-label="${section}"><ul>${tabs.map(([path, name]) => link(visit, path, name, path === (page.tab ?? tabs[0]?.[0])))}</ul></nav>`}
+        ${tabs !== undefined && html`<nav class="tabs" aria-label="Pages of this section"><ul>${tabs.map(([path, name]) => link(visit, path, name, path === (page.tab ?? tabs[0]?.[0])))}</ul></nav>`}
         <div class="head"><h1>${title}</h1>${page.actions && html`<div class="actions">${page.actions}</div>`}</div>
         ${flash && refused === null && html`<p class="said" role="status">${flash}</p>`}
         ${refused && alert(refused)}

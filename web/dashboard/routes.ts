@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
-import { refusal } from '../../http/errors/error-catalog.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
 import { type ApiDeps, createApi, type LoggedInUser, type Visit } from './api.ts';
 import { html } from './components.ts';
@@ -108,22 +107,8 @@ const toParent = (path: string): PublicRoute =>
 const filled = (path: string, params: ApiRequest['params']): string =>
   path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
 
-/** A browser at the service's address is led to the dashboard; for a program it is an unknown path as before. */
-const root: PublicRoute = {
-  method: 'GET',
-  path: '/',
-  access: 'public',
-  body: 'none',
-  bodyLimit: 0,
-  handle: (request) =>
-    request.header('accept')?.includes('text/html')
-      ? redirectAfterPost('/dashboard')
-      : refusal(request, 'not_found'),
-};
-
 /** The path without its slash, and any other path below. */
 const redirects: readonly Route[] = [
-  root,
   toRoute('GET', '/dashboard/', () => redirectAfterPost('/dashboard')),
   toRoute('GET', '/dashboard/*', () =>
     showBare('No such page', html`<p><a href="/dashboard">To the overview</a></p>`, 404),

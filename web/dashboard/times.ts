@@ -1,11 +1,14 @@
-import { type Content, html } from './components.ts';
+import { html } from 'hono/html';
+import type { HtmlEscapedString } from 'hono/utils/html';
+
+type Written = HtmlEscapedString | string;
 
 /** How the pages of one user write instants. */
 export interface Times {
   /** `21 Nov 2026, 10:05 UTC`, in the user's zone. null: `never`. */
-  readonly time: (iso: string | null, never?: string) => Content;
+  readonly time: (iso: string | null, never?: string) => Written;
   /** `3 minutes ago`, `in 2 hours`; the instant itself shows on hover. null: `never`. */
-  readonly ago: (iso: string | null, never?: string) => Content;
+  readonly ago: (iso: string | null, never?: string) => Written;
 }
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
@@ -45,8 +48,9 @@ function formatterOf(timeZone: string): Intl.DateTimeFormat {
 /** `zone`: an IANA name. `now` in milliseconds. */
 export function timesIn(zone: string, now: number): Times {
   const formatter = formatterOf(zone);
-  const written = (text: string, title: string, iso: string): Content =>
-    html`<time datetime="${new Date(iso).toISOString()}" title="${title}">${text}</time>`;
+  const written = (text: string, title: string, iso: string): Written =>
+    // The library's own type allows promises, of which there are none here.
+    html`<time datetime="${new Date(iso).toISOString()}" title="${title}">${text}</time>` as HtmlEscapedString;
   const exact = (iso: string): string => formatter.format(Date.parse(iso));
   return {
     time: (iso, never = 'never') =>

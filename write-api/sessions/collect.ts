@@ -1,5 +1,6 @@
 import type { CommandContext } from '../../commands/handle.ts';
 import type { CaptureOutcome, CaptureVisit } from '../../commands/sessions/capture-visit.ts';
+import type { CaptureRefusal } from '../../domain/sessions/install-evidence.ts';
 import { OutcomeUnknown, WrongExpectedRevision } from '../../event-store/port.ts';
 import type { ApiRequest, PublicRoute, Reply } from '../../http/contract/route.ts';
 import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
@@ -88,6 +89,15 @@ export interface CollectDeps {
   /** Counts an accepted capture request durably. */
   readonly countCapture: (trackerId: string) => Promise<void>;
   readonly onCapture: (counted: { outcome: CountedOutcome } | { outcome: 'refused'; reason: string }) => void;
+  /** Notes what arrived, for the install check of the tracker. */
+  readonly evidence: {
+    captured(
+      trackerId: string,
+      kind: 'visit' | 'crawler' | 'prefetch',
+      visitor: { ip: string; token: string },
+    ): void;
+    refused(trackerId: string, reason: CaptureRefusal, header?: string): void;
+  };
 }
 
 type CountedOutcome = Exclude<CaptureOutcome, 'full'> | 'prefetch' | 'crawler';
@@ -154,6 +164,11 @@ async function collect(deps: CollectDeps, request: ApiRequest): Promise<Reply> {
   // Not thrown: each visit would write a line into the log for as long as the partner leaves its queue full.
   if (outcome === 'full') return refusal(request, 'tracking_unavailable');
   deps.onCapture({ outcome });
+  deps.evidence.captured(
+    sent.tracker_id,
+    outcome === 'crawler' || outcome === 'prefetch' ? outcome : 'visit',
+    { ip: deps.visitorAddress(request), token: sent.token },
+  );
   return { status: 204, body: null, headers: corsHeaders(origin) };
 }
 
@@ -208,23 +223,53 @@ function asUnavailable(cause: unknown): never {
 
 /** Refusals too can be read by a page of the tracker, those of the shared rules included. */
 async function refused(
-  { trackers, onCapture }: CollectDeps,
+  { trackers, onCapture, evidence }: CollectDeps,
   request: ApiRequest,
   answer: Reply,
-  reason: string,
+  code: string,
 ): Promise<Reply> {
-  onCapture({ outcome: 'refused', reason });
+  onCapture({ outcome: 'refused', reason: code });
   const origin = request.header('origin');
   const id = trackerNamedBy(request.body);
-  if (origin === undefined || id === null) return answer;
+  if (id === null) return answer;
   try {
     const tracker = await trackers.find(id);
-    if (tracker === null || !trackers.allows(tracker, origin)) return answer;
+    if (tracker === null) return answer;
+    const reason = reasonOf(code, tracker);
+    evidence.refused(id, reason, refusedHeader(request, reason));
+    if (origin === undefined || !trackers.allows(tracker, origin)) return answer;
+    return { ...answer, headers: { ...answer.headers, ...corsHeaders(origin) } };
   } catch {
     // The refusal itself is what matters.
     return answer;
   }
-  return { ...answer, headers: { ...answer.headers, ...corsHeaders(origin) } };
+}
+
+function reasonOf(code: string, { disabled }: CollectingTracker): CaptureRefusal {
+  switch (code) {
+    case 'tracker_origin_denied':
+      return disabled ? 'disabled' : 'wrong_origin';
+    case 'untrusted_collector':
+      return 'untrusted_host';
+    case 'tracker_deleted':
+      return 'deleted';
+    case 'invalid_custom_parameters':
+      return 'invalid_labels';
+    case 'tracking_capacity':
+      return 'rate';
+    case 'tracking_unavailable':
+    case 'backend_timeout':
+    case 'backend_unavailable':
+    case 'api_busy':
+      return 'unavailable';
+    default:
+      return 'invalid_body';
+  }
+}
+
+function refusedHeader(request: ApiRequest, reason: CaptureRefusal): string | undefined {
+  if (reason === 'wrong_origin') return request.header('origin');
+  return reason === 'untrusted_host' ? request.header('host') : undefined;
 }
 
 /** A preflight names no tracker: any enabled one's page may go on, and the POST checks the origin. */

@@ -1,6 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
-import type { Range, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
 import { fileAnswer, redirectAfterPost } from '../answers.ts';
 import { listTrackers, mayChange, type Visit } from '../api.ts';
 import {
@@ -17,6 +16,7 @@ import {
   table,
   tableOr,
 } from '../components.ts';
+import type { ReadTrackerDays } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { csvOf } from './companies.ts';
@@ -47,14 +47,10 @@ export interface BillingDeps {
   readonly months: (
     partnerId: string,
   ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
-  readonly trackerDays: (
-    partnerId: string,
-    trackerId: string | null,
-    range: Range,
-  ) => Promise<readonly TrackerDay[]>;
+  readonly trackerDays: ReadTrackerDays;
   readonly verdict: (partnerId: string) => Promise<Verdict | null>;
   /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
-  readonly audit: (partnerId: string) => Promise<'begun' | 'recent' | 'too-large'>;
+  readonly audit: (visit: Visit) => Promise<'begun' | 'recent' | 'too-large'>;
 }
 
 const PATH = '/dashboard/billing';
@@ -68,7 +64,7 @@ export const billingPages = (deps: BillingDeps): PageRoute[] => [
   {
     method: 'POST',
     path: `${PATH}/audit`,
-    handle: async ({ user }) => redirectAfterPost(PATH, `audit-${await deps.audit(user.partner_id)}`),
+    handle: async (visit) => redirectAfterPost(PATH, `audit-${await deps.audit(visit)}`),
   },
 ];
 

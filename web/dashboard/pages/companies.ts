@@ -1,7 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
 import type { Reply } from '../../../http/contract/route.ts';
-import type { Companies, CompanyRow, CompanyVisit } from '../../../read-api/reveals/companies.ts';
-import type { Range } from '../../../read-api/usage/partner-usage.ts';
 import { fileAnswer } from '../answers.ts';
 import { listTrackers, type Visit } from '../api.ts';
 import {
@@ -16,6 +14,7 @@ import {
   pager,
   table,
 } from '../components.ts';
+import type { Companies, CompanyRow, CompanyVisit, Range } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';

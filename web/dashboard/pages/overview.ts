@@ -1,6 +1,4 @@
 import type { Reply } from '../../../http/contract/route.ts';
-import type { Companies, CompanyRow } from '../../../read-api/reveals/companies.ts';
-import type { LookupDay, Range, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
 import { listTrackers, type Visit } from '../api.ts';
 import { barChart, dayLabel } from '../charts.ts';
 import {
@@ -15,6 +13,7 @@ import {
   table,
   tiles,
 } from '../components.ts';
+import type { Companies, CompanyRow, LookupDay, Range, ReadTrackerDays } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { isKept, linkTo, periodBefore, SESSIONS_KEPT_DAYS } from '../scope.ts';
@@ -32,11 +31,7 @@ export interface Attention {
 
 export interface OverviewDeps extends StartDeps {
   readonly lookups: (partnerId: string, range: Range) => Promise<readonly LookupDay[]>;
-  readonly trackerDays: (
-    partnerId: string,
-    trackerId: string | null,
-    range: Range,
-  ) => Promise<readonly TrackerDay[]>;
+  readonly trackerDays: ReadTrackerDays;
   readonly companies: (partnerId: string, trackerId: string | null, range: Range) => Promise<Companies>;
   readonly attention: (visit: Visit) => Promise<readonly Attention[]>;
 }

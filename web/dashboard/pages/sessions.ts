@@ -1,6 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
-import type { FoundSessions, SessionSearch } from '../../../read-api/sessions/sessions.ts';
 import { listTrackers, mayChange, type Refused, type Visit } from '../api.ts';
 import {
   badge,
@@ -16,6 +15,7 @@ import {
   select,
   table,
 } from '../components.ts';
+import type { FoundSessions, SessionSearch } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
@@ -82,8 +82,9 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
   ]);
   const { sessions, older, isCutShort } = page ?? { sessions: [], older: null, isCutShort: false };
   const reveals = Map.groupBy(
-    await deps.revealsOf(
-      visit.user.partner_id,
+    await completedReveals(
+      deps,
+      visit,
       sessions.map(({ session_id }) => session_id),
     ),
     ({ session_id }) => session_id,
@@ -133,6 +134,26 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
     ${before === null && html`<noscript><p><a href="${linkTo(PATH, scopeQuery, filters)}">Look for new sessions</a></p></noscript>`}`,
   });
 }
+
+/** A pending reveal whose result has arrived completes when its receipt is read, so the receipts of a page are read. */
+async function completedReveals(
+  { revealsOf }: SessionDeps,
+  visit: Visit,
+  sessionIds: readonly string[],
+): Promise<readonly RevealOfSession[]> {
+  const { partner_id } = visit.user;
+  const reveals = await revealsOf(partner_id, sessionIds);
+  const pending = reveals.filter(({ completed_at }) => completed_at === null);
+  if (pending.length === 0) return reveals;
+  await Promise.all(
+    pending
+      .slice(0, RECEIPTS_READ)
+      .map(({ reveal_id }) => visit.api('GET', '/v1/reveals/:reveal_id', { params: { reveal_id } })),
+  );
+  return revealsOf(partner_id, sessionIds);
+}
+
+const RECEIPTS_READ = 25;
 
 function sessionTable(
   visit: Visit,
@@ -212,7 +233,7 @@ async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
   ]);
   if (!found.ok) return list(deps, visit, found);
   const session = found.body;
-  const reveals = await deps.revealsOf(visit.user.partner_id, [session.session_id]);
+  const reveals = await completedReveals(deps, visit, [session.session_id]);
   const done = reveals.some(({ completed_at }) => completed_at !== null);
   return show(visit, {
     title: 'Session',

@@ -22,6 +22,7 @@ import { ask, show } from '../layout.ts';
 import { respelled } from '../origins.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
+import { type InstallDeps, installCheck, installCheckPages } from './install-check.ts';
 
 const PATH = '/dashboard/trackers';
 
@@ -125,24 +126,25 @@ async function create(visit: Visit): Promise<Reply> {
 const TRACKER = '/v1/trackers/:tracker_id';
 
 /** One tracker: its snippet, installation check, usage and deletion. */
-export const trackerPages: readonly PageRoute[] = [
-  { method: 'GET', path: `${PATH}/:tracker_id`, handle: (visit) => one(visit) },
-  { method: 'POST', path: `${PATH}/:tracker_id/change`, handle: (visit) => update(visit) },
+export const trackerPages = (deps: InstallDeps): readonly PageRoute[] => [
+  { method: 'GET', path: `${PATH}/:tracker_id`, handle: (visit) => one(deps, visit) },
+  ...installCheckPages,
+  { method: 'POST', path: `${PATH}/:tracker_id/change`, handle: (visit) => update(deps, visit) },
   {
     method: 'POST',
     path: `${PATH}/:tracker_id/disable`,
-    handle: (visit) => change(visit, 'DELETE', TRACKER, 'tracker-disabled'),
+    handle: (visit) => change(deps, visit, 'DELETE', TRACKER, 'tracker-disabled'),
   },
   {
     method: 'POST',
     path: `${PATH}/:tracker_id/enable`,
-    handle: (visit) => change(visit, 'POST', `${TRACKER}/enable`, 'tracker-enabled'),
+    handle: (visit) => change(deps, visit, 'POST', `${TRACKER}/enable`, 'tracker-enabled'),
   },
   { method: 'GET', path: `${PATH}/:tracker_id/delete`, handle: (visit) => askDelete(visit) },
   {
     method: 'POST',
     path: `${PATH}/:tracker_id/delete`,
-    handle: (visit) => change(visit, 'POST', `${TRACKER}/delete`, 'tracker-deleted'),
+    handle: (visit) => change(deps, visit, 'POST', `${TRACKER}/delete`, 'tracker-deleted'),
   },
 ];
 
@@ -165,7 +167,7 @@ async function find(visit: Visit): Promise<TrackerBody | ErrorAnswer> {
 /** The API tells at most so many days of usage. */
 const MAX_DAYS = 31;
 
-async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
+async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   const days = visit.scope.period.days.slice(-MAX_DAYS);
   const [tracker, usage] = await Promise.all([
     find(visit),
@@ -175,6 +177,7 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
     }),
   ]);
   if ('ok' in tracker) return list(visit, refused ?? tracker);
+  const evidence = await deps.evidence(tracker.id);
   const at = `${PATH}/${tracker.id}`;
   return show(visit, {
     title: tracker.name,
@@ -191,8 +194,8 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
       <a class="button quiet" href="/dashboard/domains?tracker_id=${tracker.id}">Its domains</a></p>
     <section><h2>Install</h2>
       <p>Put this into every page, before <code>&lt;/body&gt;</code> for example:</p>
-      ${copyable('Snippet', tracker.snippet)}
-      ${usage.ok && installCheck(visit, tracker, usage.body)}</section>
+      ${copyable('Snippet', tracker.snippet)}</section>
+    ${installCheck(visit, tracker, evidence)}
     ${usage.ok && usageOf(usage.body, days)}
     <section><h2>Change</h2>${form(
       visit,
@@ -214,25 +217,6 @@ async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
     }</section>
     <p><a href="${PATH}">All trackers</a></p>`,
   });
-}
-
-/** Judged by received visits: the customer's page is not requested. */
-function installCheck(
-  visit: Visit,
-  { disabled_at, origins }: TrackerBody,
-  { hourly, totals }: TrackerUsageBody,
-) {
-  const last = hourly.findLast(({ capture_requests }) => capture_requests > 0);
-  if (last !== undefined) {
-    return html`<p class="said">Installed: ${counted(totals.capture_requests, 'visit')} reported in this period, the last in
-      the hour of ${visit.time(last.hour)}.</p>`;
-  }
-  return html`<div class="notice"><p><strong>No visit has arrived yet.</strong> Open a page that has the snippet, then
-    <a href="">check again</a>. If still nothing comes:</p><ul>
-    ${disabled_at !== null && html`<li>The tracker is disabled.</li>`}
-    <li>The page must be on ${origins.join(' or ')}, spelled so, with its port if it has one.</li>
-    <li>A content security policy of the page must allow the script and its calls.</li>
-    <li>Crawlers, and browsers that ask not to be tracked, report nothing.</li></ul></div>`;
 }
 
 function usageOf({ hourly, totals, pending_reveals }: TrackerUsageBody, days: readonly string[]) {
@@ -260,17 +244,23 @@ function usageOf({ hourly, totals, pending_reveals }: TrackerUsageBody, days: re
     })}</section>`;
 }
 
-async function update(visit: Visit): Promise<Reply> {
+async function update(deps: InstallDeps, visit: Visit): Promise<Reply> {
   const params = paramsOf(visit);
   const changed = await visit.api('PATCH', TRACKER, { params, body: bodyIn(visit) });
-  if (!changed.ok) return one(visit, changed);
+  if (!changed.ok) return one(deps, visit, changed);
   return redirectAfterPost(`${PATH}/${params.tracker_id}`, 'tracker-changed');
 }
 
-async function change(visit: Visit, method: 'POST' | 'DELETE', path: string, done: string): Promise<Reply> {
+async function change(
+  deps: InstallDeps,
+  visit: Visit,
+  method: 'POST' | 'DELETE',
+  path: string,
+  done: string,
+): Promise<Reply> {
   const params = paramsOf(visit);
   const changed = await visit.api(method, path, { params });
-  if (!changed.ok) return one(visit, changed);
+  if (!changed.ok) return one(deps, visit, changed);
   return redirectAfterPost(done === 'tracker-deleted' ? PATH : `${PATH}/${params.tracker_id}`, done);
 }
 

@@ -1,5 +1,4 @@
 import type { Reply } from '../../../http/contract/route.ts';
-import type { Allowance, LookupDay, Range, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
 import { fileAnswer } from '../answers.ts';
 import { listTrackers, type Visit } from '../api.ts';
 import {
@@ -13,6 +12,7 @@ import {
   table,
   tiles,
 } from '../components.ts';
+import type { Allowance, LookupDay, Range, ReadTrackerDays, TrackerDay } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo, periodBefore } from '../scope.ts';
@@ -29,11 +29,7 @@ interface UsedKey {
 
 export interface UsageDeps {
   readonly lookups: (partnerId: string, range: Range) => Promise<readonly LookupDay[]>;
-  readonly trackerDays: (
-    partnerId: string,
-    trackerId: string | null,
-    range: Range,
-  ) => Promise<readonly TrackerDay[]>;
+  readonly trackerDays: ReadTrackerDays;
   /** What has been used of the allowances of this UTC day. */
   readonly allowance: (partnerId: string) => Promise<Allowance>;
   readonly keys: (partnerId: string) => Promise<readonly UsedKey[]>;

@@ -1,0 +1,137 @@
+import type pg from 'pg';
+import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
+import {
+  type CaptureRefusal,
+  ENOUGH_TABS,
+  EVIDENCE_KEPT_MS,
+  type EvidenceKind,
+  MAX_DETAILS,
+} from '../../domain/sessions/install-evidence.ts';
+
+/** Requests of one kind. */
+interface Seen {
+  /** In the last 24 hours. */
+  readonly count: number;
+  /** ISO 8601. */
+  readonly last_at: string;
+}
+
+/** An origin or a host that was refused. */
+interface SeenDetail {
+  readonly name: string;
+  readonly last_at: string;
+}
+
+/** What arrived of a tracker's pixel in 7 days; at most 10 s late. */
+export interface InstallEvidence {
+  /** By UTC hour (ISO 8601), 24 of them up to this one. */
+  readonly hours: readonly { readonly hour: string; readonly visits: number }[];
+  readonly visits: Seen | null;
+  /** Fetches of the pixel's script. */
+  readonly scripts: Seen | null;
+  readonly crawlers: Seen | null;
+  /** Pages that a browser fetched ahead. */
+  readonly prefetches: Seen | null;
+  readonly refusals: readonly (Seen & { readonly reason: CaptureRefusal })[];
+  /** Newest first. */
+  readonly origins: readonly SeenDetail[];
+  readonly hosts: readonly SeenDetail[];
+  /** Whether so many tabs were seen that their addresses say something. */
+  readonly hasEnoughTabs: boolean;
+  readonly hasManyAddresses: boolean;
+  readonly hasPublicAddress: boolean;
+}
+
+interface Row {
+  readonly kind: EvidenceKind;
+  readonly detail: string;
+  /** -Infinity where detail is given. */
+  readonly hour: Date | number;
+  readonly seen: number;
+  readonly last_at: Date;
+  readonly tabs: number;
+  readonly many_addresses: boolean;
+  readonly public_address: boolean;
+}
+
+/** Reads the evidence of a tracker: at most 170 hours of each kind. `now` in milliseconds. */
+export async function readInstallEvidence(
+  pool: pg.Pool,
+  trackerId: string,
+  now: number,
+): Promise<InstallEvidence> {
+  const { rows } = await pool.query<Row>({
+    name: 'install_evidence',
+    text: `select kind, detail, hour, seen, last_at, tabs, many_addresses, public_address
+           from work.install_evidence where tracker_id = $1 and last_at > $2`,
+    values: [trackerId, new Date(now - EVIDENCE_KEPT_MS)],
+  });
+  return evidenceIn(rows, now);
+}
+
+function evidenceIn(rows: readonly Row[], now: number): InstallEvidence {
+  const first = now - (now % HOUR) - (DAY - HOUR);
+  const ofDay = rows.filter(({ hour, detail }) => detail === '' && Number(hour) >= first);
+  const lastOf = (some: readonly Row[]): string =>
+    isoTime(Math.max(...some.map(({ last_at }) => Math.min(last_at.getTime(), now))));
+  const seenOf = (kind: EvidenceKind): Seen | null => {
+    const all = rows.filter((row) => row.kind === kind && row.detail === '');
+    return all.length === 0 ? null : { count: sumOf(ofDay, kind), last_at: lastOf(all) };
+  };
+  const detailsOf = (kind: EvidenceKind): SeenDetail[] =>
+    rows
+      .filter((row) => row.kind === kind && row.detail !== '')
+      .toSorted((one, other) => other.last_at.getTime() - one.last_at.getTime())
+      .slice(0, MAX_DETAILS)
+      .map((row) => ({ name: row.detail, last_at: lastOf([row]) }));
+  const visits = ofDay.filter(({ kind }) => kind === 'visit');
+  return {
+    hours: Array.from({ length: DAY / HOUR }, (_, index) => {
+      const at = first + index * HOUR;
+      return {
+        hour: isoTime(at),
+        visits: sumOf(
+          visits.filter(({ hour }) => Number(hour) === at),
+          'visit',
+        ),
+      };
+    }),
+    visits: seenOf('visit'),
+    scripts: seenOf('script'),
+    crawlers: seenOf('crawler'),
+    prefetches: seenOf('prefetch'),
+    refusals: REFUSALS.flatMap((reason) => {
+      const seen = seenOf(reason);
+      return seen === null ? [] : [{ reason, ...seen }];
+    }),
+    origins: detailsOf('wrong_origin'),
+    hosts: detailsOf('untrusted_host'),
+    hasEnoughTabs: visits.some(({ tabs }) => tabs >= ENOUGH_TABS),
+    hasManyAddresses: visits.some(({ many_addresses }) => many_addresses),
+    hasPublicAddress: visits.some(({ public_address }) => public_address),
+  };
+}
+
+const REFUSALS: readonly CaptureRefusal[] = [
+  'disabled',
+  'deleted',
+  'wrong_origin',
+  'untrusted_host',
+  'invalid_labels',
+  'invalid_body',
+  'rate',
+  'unavailable',
+];
+
+const sumOf = (rows: readonly Row[], kind: EvidenceKind): number =>
+  rows.reduce((sum, row) => (row.kind === kind ? sum + row.seen : sum), 0);
+
+/** Returns whether a pixel of the tracker has ever sent a visit, as far back as usage is kept (400 days). */
+export async function hasHadVisit(pool: pg.Pool, trackerId: string): Promise<boolean> {
+  const { rows } = await pool.query<{ had: boolean }>({
+    name: 'has_had_visit',
+    text: 'select exists (select from read.tracker_hour where tracker_id = $1 and sessions > 0) as had',
+    values: [trackerId],
+  });
+  return rows[0]?.had ?? false;
+}

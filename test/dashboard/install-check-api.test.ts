@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
+import { type LoggedIn, loggedIn, makeUser } from '../support/dashboard.ts';
+import { collect, makeTracker, PAGE } from '../support/tracking.ts';
+
+const clock = manualClock();
+let api: TestApi;
+let key: Key;
+let page: LoggedIn;
+let stranger: LoggedIn;
+beforeAll(async () => {
+  api = await startApi({ clock });
+  key = await api.key();
+  page = await loggedIn(api, await makeUser(api, key.partner_id));
+  stranger = await loggedIn(api, await makeUser(api, (await api.key()).partner_id));
+});
+afterAll(() => api.close());
+beforeEach(() => clock.advance(2_000));
+
+const shown = async (tracker: string) => {
+  await api.runtime.evidence.flush();
+  await api.caughtUp();
+  return (await page.get(`/trackers/${tracker}`)).body;
+};
+const STAGING = 'https://staging.example.com';
+
+it('waits for the first visit, and shows it when it has come', async () => {
+  const tracker = await makeTracker(api, key);
+  const waiting = await shown(tracker);
+  expect(waiting).toContain('Waiting for the first visit …');
+  expect(waiting).toContain('id="install-check" data-live');
+  expect(waiting).toContain('script-src http://doorplate.test; connect-src http://doorplate.test');
+  await collect(api, tracker);
+  clock.advance(60_000);
+  const receiving = await shown(tracker);
+  expect(receiving).toMatch(
+    /Receiving visits:<\/strong> 1 in the last 24 hours, the last <time[^>]*>1 minute ago</,
+  );
+  expect(receiving).toContain('Visits an hour, last 24 hours');
+  expect(receiving).not.toContain('data-live');
+});
+
+it('names a policy or a blocker where the script is loaded and no visit comes', async () => {
+  const tracker = await makeTracker(api, key);
+  const url = `/tracking/a.js?tracker_id=${tracker}`;
+  for (const _ of ['once', 'again'])
+    await api.app.inject({ method: 'GET', url, headers: { host: 'doorplate.test' } });
+  const body = await shown(tracker);
+  expect(body).toContain('The script was loaded 2 times, but no visit arrived.');
+  expect(body).toContain('connect-src http://doorplate.test');
+});
+
+it('names wrong origins, and adds one after a question, for its own partner alone', async () => {
+  const tracker = await makeTracker(api, key);
+  for (const origin of [STAGING, 'http://plain.example', '"><script>alert(1)</script>']) {
+    await collect(api, tracker, { headers: { origin } });
+  }
+  const body = await shown(tracker);
+  expect(body).toContain(`Visits arrive from origins that are not allowed: `);
+  expect(body).toContain('The origin is not one of the websites');
+  expect(body).not.toContain('<script>alert');
+  const links = [...body.matchAll(/href="\/dashboard(\/trackers\/[^"]*\/origin\?[^"]*)"/g)].map(
+    ([, link]) => link,
+  );
+  expect(links).toEqual([`/trackers/${tracker}/origin?origin=${encodeURIComponent(STAGING)}`]);
+  const question = (await page.get(links[0] as string)).body;
+  expect(question).toContain(`Add ${STAGING} to`);
+  const field = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(question)?.[1] ?? '';
+  const form = {
+    name: field('name'),
+    origins: field('origins'),
+    customer_reference: field('customer_reference'),
+  };
+  expect(form.origins).toBe(`${PAGE} ${STAGING}`);
+  const added = await page.send(`/trackers/${tracker}/change`, form);
+  expect(added.headers.location).toBe(`/dashboard/trackers/${tracker}?said=tracker-changed`);
+  expect((await collect(api, tracker, { headers: { origin: STAGING } })).statusCode).toBe(204);
+  // It is there by now.
+  expect((await page.get(links[0] as string)).headers.location).toBe(`/dashboard/trackers/${tracker}`);
+  expect((await stranger.get(links[0] as string)).headers.location).toBe('/dashboard/trackers');
+  expect((await stranger.get(`/trackers/${tracker}`)).statusCode).toBe(404);
+});
+
+it('suspects a proxy that hides all visitors', async () => {
+  const tracker = await makeTracker(api, key);
+  for (let visit = 0; visit < 20; visit += 1) {
+    // The window of a visitor has ten a second.
+    clock.advance(200);
+    await collect(api, tracker, { ip: '203.0.113.7' });
+  }
+  expect(await shown(tracker)).toContain('All visits come from private addresses');
+  for (let visit = 0; visit < 20; visit += 1) {
+    clock.advance(200);
+    await collect(api, tracker, { ip: '8.8.8.8' });
+  }
+  expect(await shown(tracker)).not.toContain('TRUSTED_PROXIES');
+  const other = await makeTracker(api, key);
+  for (let visit = 0; visit < 20; visit += 1) {
+    clock.advance(200);
+    await collect(api, other, { ip: '8.8.8.8' });
+  }
+  expect(await shown(other)).toContain('All 20 visits come from one address');
+});

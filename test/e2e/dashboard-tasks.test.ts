@@ -1,0 +1,181 @@
+import { randomUUID } from 'node:crypto';
+import type { Browser } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describeIn, type Engine, type Person, personAt, startEngine } from '../support/engines.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import type { Service } from '../support/service.ts';
+import { startServiceOnDatabase } from '../support/service-on-database.ts';
+
+/**
+ * The tasks that people come to the dashboard for, from login to result, in each engine, and in Chromium without scripts. They share
+ * one started product; each engine works for a partner of its own.
+ */
+
+const PASSWORD = 'three wise words';
+const SITE = 'https://www.example.com';
+const ENGINES: readonly (readonly [Engine, boolean])[] = [
+  ['chromium', true],
+  ['firefox', true],
+  ['chromium', false],
+];
+
+let service: Service;
+let receiver: Receiver;
+/** The receiver's, to every request. */
+const answer = 204;
+
+beforeAll(async () => {
+  receiver = await startReceiver({ answer: (_request, response) => void response.writeHead(answer).end() });
+  service = await startServiceOnDatabase({
+    env: {
+      WEBHOOK_ALLOW_NETWORKS: '127.0.0.1/32',
+      WEBHOOK_ALLOW_HTTP: '1',
+      WEBHOOK_ALLOW_PORTS: String(receiver.port),
+      RETRY_BASE_SECONDS: '600',
+    },
+  });
+});
+afterAll(async () => {
+  await service?.remove();
+  await receiver?.close();
+});
+
+async function command<T>(...args: string[]): Promise<T> {
+  const done = await service.cli(...args, '--json');
+  expect(done.code, done.stderr).toBe(0);
+  return JSON.parse(done.stdout);
+}
+
+async function capture(trackerId: string, ip: string, custom: object = {}, origin = SITE): Promise<number> {
+  const { status } = await service.call('POST', '/tracking/collect', {
+    headers: { 'content-type': 'text/plain', origin, 'x-forwarded-for': ip },
+    body: { tracker_id: trackerId, token: randomUUID(), visit_id: randomUUID(), custom },
+  });
+  return status;
+}
+
+/** Loads the page until its text has what is waited for. */
+const shows = (person: Person, path: string, wanted: string): Promise<string> =>
+  eventually(
+    `${path} shows “${wanted}”`,
+    async () => {
+      await person.page.goto(`${service.url}/dashboard${path}`);
+      return person.text();
+    },
+    (text) => text.includes(wanted),
+    20_000,
+    250,
+  );
+
+async function download(person: Person, path: string): Promise<string> {
+  const cookies = await person.page.browserContext().cookies();
+  const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
+  const got = await fetch(`${service.url}/dashboard${path}`, { headers: { cookie } });
+  expect(got.status).toBe(200);
+  return got.text();
+}
+
+describe.each(ENGINES)('in %s, with scripts: %s,', (engine, scripts) => {
+  describeIn(engine)('a person', () => {
+    const name = `${engine} ${scripts ? 'with' : 'without'} scripts`;
+    let browser: Browser;
+    let person: Person;
+    let tracker = '';
+
+    beforeAll(async () => {
+      await command('partner', 'create', name);
+      const made = await command<{ password: string }>('user', 'create', '--partner', name, `Ada of ${name}`);
+      browser = await startEngine(engine);
+      const page = await (await browser.createBrowserContext()).newPage();
+      if (!scripts) await page.setJavaScriptEnabled(false);
+      person = personAt(page, `${service.url}/dashboard`);
+      await person.open('');
+      await person.fill({ 'User name': `Ada of ${name}`, Password: made.password });
+      await person.press('Log in');
+      await person.fill({
+        'Password until now': made.password,
+        'New password': PASSWORD,
+        'New password again': PASSWORD,
+      });
+      await person.press('Change the password');
+    });
+    afterAll(async () => {
+      if (process.env.DOORPLATE_EFFORT === '1') process.stderr.write(`${name}: ${JSON.stringify(efforts)}\n`);
+      await browser?.close();
+    });
+
+    /** Clicks and pages that each task took. */
+    const efforts: Record<string, object> = {};
+    const task = (title: string, work: () => Promise<void>) =>
+      it(title, async () => {
+        Object.assign(person.effort, { clicks: 0, pages: 0 });
+        await person.open('');
+        await work();
+        efforts[title] = { ...person.effort };
+      });
+
+    task('gets from the first login to the first visit', async () => {
+      expect(await person.text()).toContain('Get started');
+      await person.follow('Add a website');
+      await person.fill({ Name: 'Pricing', Websites: SITE });
+      await person.press('Create the tracker');
+      expect(await person.copyable('Snippet')).toContain('/tracking/a.js?tracker_id=');
+      tracker = /trackers\/([\w-]+)/.exec(person.page.url())?.[1] ?? '';
+      await person.follow('Home');
+      expect(await person.text()).toContain('Waiting for the first visit');
+      for (const ip of ['8.8.8.8', '8.8.4.4', '1.1.1.1', '9.9.9.9']) {
+        expect(await capture(tracker, ip, { plan: 'pro' })).toBe(204);
+      }
+      await shows(person, '', 'See who visits your website Done');
+    });
+
+    task('reveals three sessions, and knows before what it costs', async () => {
+      await person.follow('Sessions');
+      await person.tick('session_id', 3);
+      await person.press('Reveal the selected sessions…');
+      expect(await person.text()).toContain('at most 3 units');
+      await person.press('Reveal 3 sessions, for at most 3 units');
+      expect(await person.text()).toContain('The sessions are revealed');
+      await shows(person, '/sessions?revealed=yes', '3 sessions.');
+    });
+
+    task('takes the companies of this week along as CSV', async () => {
+      await shows(person, `/companies?tracker_id=${tracker}`, 'Google');
+      const csv = await download(person, `/companies.csv?tracker_id=${tracker}`);
+      expect(csv).toMatch(
+        /^company,website,industry,country,sessions,first_seen_at,last_seen_at,websites\r\n/,
+      );
+      expect(csv).toContain('Google');
+      expect(csv).toContain('Pricing');
+    });
+
+    task('looks up an address and finds the curl for it', async () => {
+      await person.follow('Keys');
+      await person.fill({ Name: 'server' });
+      await person.press('Create the key');
+      await person.follow('Look up');
+      await person.fill({ 'IP address': '8.8.8.8' });
+      await person.press('Look up');
+      await shows(person, person.page.url().replace(/^.*\/dashboard/, ''), 'Google');
+      expect(JSON.parse(await person.copyable('JSON answer'))).toMatchObject({
+        ip: '8.8.8.8',
+        status: 'complete',
+      });
+      expect(await person.copyable('curl command')).toContain('"ip":"8.8.8.8"');
+    });
+
+    task('sees which key uses up the allowance', async () => {
+      await person.follow('Usage and billing');
+      expect(await person.text()).toMatch(/New enrichments by key\s*server\s*\d/);
+    });
+
+    task('proves the bill of a month', async () => {
+      const month = new Date().toISOString().slice(0, 7);
+      await person.open(`/billing/${month}`);
+      expect(await person.copyable('Commands that prove the bill')).toContain(`verify --month ${month}`);
+      const lines = (await download(person, `/billing/${month}/ledger.jsonl`)).trim().split('\n');
+      expect(lines.map((line) => JSON.parse(line).number)).toEqual([0, 1, 2]);
+    });
+  });
+});

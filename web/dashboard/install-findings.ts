@@ -1,0 +1,293 @@
+/** Why a tracker shows nothing, from what the service saw of its pixel (docs/pixel.md, "Why do I see nothing"). */
+
+interface Seen {
+  /** In the last 24 hours. */
+  readonly count: number;
+  readonly last_at: string;
+}
+
+export type RefusalReason =
+  | 'disabled'
+  | 'deleted'
+  | 'wrong_origin'
+  | 'untrusted_host'
+  | 'invalid_labels'
+  | 'invalid_body'
+  | 'rate'
+  | 'unavailable';
+
+/** What arrived of a tracker's pixel in 7 days; at most 10 s late. */
+export interface InstallEvidence {
+  readonly hours: readonly { readonly hour: string; readonly visits: number }[];
+  readonly visits: Seen | null;
+  readonly scripts: Seen | null;
+  readonly crawlers: Seen | null;
+  readonly prefetches: Seen | null;
+  readonly refusals: readonly (Seen & { readonly reason: RefusalReason })[];
+  readonly origins: readonly { readonly name: string; readonly last_at: string }[];
+  readonly hosts: readonly { readonly name: string; readonly last_at: string }[];
+  readonly hasEnoughTabs: boolean;
+  readonly hasManyAddresses: boolean;
+  readonly hasPublicAddress: boolean;
+  /** Whether a visit has ever come, as far back as usage is kept. */
+  readonly hasHadVisit: boolean;
+}
+
+/** One cause, and its remedy. */
+export interface Finding {
+  readonly name:
+    | RefusalReason
+    | 'no_script'
+    | 'no_visit'
+    | 'quiet'
+    | 'only_crawlers'
+    | 'one_address'
+    | 'private_address';
+  /** What was seen, as a sentence. */
+  readonly seen: string;
+  /** What to change, as sentences. */
+  readonly change: string;
+  /** Who can change it, and where. */
+  readonly where: string;
+  /** Text to copy. */
+  readonly copy?: string;
+}
+
+export interface Judgement {
+  /** `waiting`: nothing has ever come, and nothing says why. */
+  readonly state: 'receiving' | 'waiting' | 'trouble';
+  /** In the order in which to look at them. */
+  readonly findings: readonly Finding[];
+}
+
+/** Fewer visits from one address may be one visitor's. */
+const ENOUGH_VISITS = 20;
+const NAMES_SHOWN = 3;
+
+/** The tracker as it is now. */
+interface JudgedTracker {
+  readonly disabled: boolean;
+  readonly origins: readonly string[];
+}
+
+/**
+ * Judges what was seen in the last 24 hours. What the tracker's owner has mended meanwhile is no finding.
+ * @param service the origin that the tracker's tag loads the script from
+ */
+export function judgeInstallation(
+  tracker: JudgedTracker,
+  service: string,
+  evidence: InstallEvidence,
+): Judgement {
+  const { disabled } = tracker;
+  const visits = countOf(evidence.visits);
+  const origins = evidence.origins.filter(({ name }) => !isAllowed(tracker, name));
+  const refusals = evidence.refusals.filter(
+    ({ reason, count }) =>
+      count > 0 &&
+      reason !== 'disabled' &&
+      (reason !== 'wrong_origin' || origins.length > 0 || evidence.origins.length === 0),
+  );
+  const standing = { ...evidence, origins, refusals };
+  const findings = [
+    ...(disabled ? [DISABLED] : []),
+    ...refusals.flatMap((refusal) => refusalFindings(refusal, standing)),
+    ...(disabled ? [] : visits === 0 ? silence(standing, service) : addresses(evidence, visits)),
+  ];
+  if (visits > 0 && !disabled) return { state: 'receiving', findings };
+  const isWaiting = !evidence.hasHadVisit && findings.every(({ name }) => name === 'no_script');
+  return { state: isWaiting ? 'waiting' : 'trouble', findings };
+}
+
+const WILDCARD = 'https://*';
+
+/** As the service judges the Origin of a visit. */
+const isAllowed = ({ origins }: JudgedTracker, name: string): boolean =>
+  origins.some(
+    (origin) =>
+      origin === name ||
+      (origin.startsWith(WILDCARD) &&
+        name.startsWith('https://') &&
+        name.endsWith(origin.slice(WILDCARD.length))),
+  );
+
+const countOf = (seen: Seen | null): number => seen?.count ?? 0;
+
+const DISABLED: Finding = {
+  name: 'disabled',
+  seen: 'The tracker is disabled, so it takes no visits.',
+  change: 'Enable the tracker.',
+  where: 'On this page, under “Enable or delete”.',
+};
+
+function refusalFindings(
+  { reason, count }: InstallEvidence['refusals'][number],
+  { origins, hosts }: InstallEvidence,
+): Finding[] {
+  const times = timesOf(count);
+  switch (reason) {
+    case 'wrong_origin':
+      return [
+        {
+          name: reason,
+          seen: `Visits arrive from origins that are not allowed${namesOf(origins)}.`,
+          change:
+            'Add the origin to the websites of the tracker if the page is yours. Scheme, host and port have to be the same: https://example.com and https://www.example.com are two origins.',
+          where: 'On this page, under “Websites”.',
+        },
+      ];
+    case 'untrusted_host':
+      return [
+        {
+          name: reason,
+          seen: `The pixel is asked for under host names that do not belong to this tracker${namesOf(hosts)}.`,
+          change:
+            'Use the snippet as it stands on this page. A host name of your own works once it is an active custom domain of this tracker. A proxy in front of the service has to pass the Host header on.',
+          where:
+            'In the snippet on the website, or under “Domains”. The proxy is the matter of whoever runs the service (PUBLIC_URL, PUBLIC_HOSTS).',
+        },
+      ];
+    case 'invalid_labels':
+      return [
+        {
+          name: reason,
+          seen: `Visits were refused ${times} because their labels break a rule.`,
+          change:
+            'Labels are a flat JSON object: at most 32 names and 2,048 bytes; names of letters, digits, “_”, “.” and “-” that begin with a letter; values of at most 512 characters.',
+          where: 'In data-custom of the snippet on the website.',
+        },
+      ];
+    case 'invalid_body':
+      return [
+        {
+          name: reason,
+          seen: `Requests were refused ${times} that are not as the pixel sends them.`,
+          change:
+            'Load the script from this service, with the snippet as it stands on this page, instead of a copy. A proxy must pass the body on unchanged.',
+          where: 'In the snippet on the website, or in the proxy in front of the service.',
+        },
+      ];
+    case 'rate':
+      return [
+        {
+          name: reason,
+          seen: `Visits were refused ${times} because too many came within a second.`,
+          change:
+            'Nothing, if it was a load test. Otherwise the limits are too low for this website, or a proxy makes all visitors look like one.',
+          where:
+            'Whoever runs the service can raise CAPTURES_PER_SECOND_PER_TRACKER, and name its proxies in TRUSTED_PROXIES.',
+        },
+      ];
+    case 'unavailable':
+      return [
+        {
+          name: reason,
+          seen: `Visits were refused ${times} because the service could not store them.`,
+          change:
+            'If a webhook endpoint has not answered for long, its deliveries fill the queue: mend, pause or delete the endpoint.',
+          where: 'Under “Webhooks”; else ask whoever runs the service.',
+        },
+      ];
+    case 'disabled':
+    case 'deleted':
+      return [];
+    default: {
+      const never: never = reason;
+      return never;
+    }
+  }
+}
+
+/** Why no visit was taken in a day, as far as no refusal says it. */
+function silence(evidence: InstallEvidence, service: string): Finding[] {
+  const { refusals, crawlers, prefetches, scripts, visits } = evidence;
+  const refused = refusals.reduce((sum, { count }) => sum + count, 0);
+  const loads = countOf(scripts);
+  // Refusals explain as many loads.
+  if (refused > 0 && loads <= refused) return [];
+  const policy = `script-src ${service}; connect-src ${service}`;
+  if (countOf(crawlers) + countOf(prefetches) > 0) {
+    return [
+      {
+        name: 'only_crawlers',
+        seen: 'Only crawlers and pages that browsers fetched ahead were seen, which are no visits.',
+        change: 'Open a page of the website yourself: the pixel works.',
+        where: 'On the website.',
+      },
+    ];
+  }
+  if (loads > 0) {
+    return [
+      {
+        name: 'no_visit',
+        seen: `The script was loaded ${timesOf(loads)}, but no visit arrived.`,
+        change:
+          'Allow connect-src for this service in the content security policy of the page. If the snippet waits for consent, or a blocker or Global Privacy Control is on, nothing is sent: try a browser without them. If the labels in data-custom break a rule, the browser’s console says so.',
+        where: 'In the Content-Security-Policy header of the website; then in its consent tool.',
+        copy: policy,
+      },
+    ];
+  }
+  if (visits !== null || evidence.hasHadVisit) {
+    return [
+      {
+        name: 'quiet',
+        seen: 'The script was not loaded in the last 24 hours, though visits came before.',
+        change: 'Look whether the snippet is still on the pages, and the website is still visited.',
+        where: 'On the website.',
+        copy: policy,
+      },
+    ];
+  }
+  return [
+    {
+      name: 'no_script',
+      seen: 'No page has loaded the script in the last 24 hours.',
+      change:
+        'Put the snippet into the pages, publish them, and open one. If the page has a content security policy, it has to allow script-src and connect-src for this service. If the snippet waits for consent, give it.',
+      where: 'On the website, and in its Content-Security-Policy header.',
+      copy: policy,
+    },
+  ];
+}
+
+/** Whether a proxy hides where visitors come from. */
+function addresses(
+  { hasEnoughTabs, hasManyAddresses, hasPublicAddress }: InstallEvidence,
+  visits: number,
+): Finding[] {
+  const change =
+    'Each proxy in front of the service has to send the visitor’s address in X-Forwarded-For, and the service has to know the addresses of its proxies.';
+  const where =
+    'Whoever runs the service sets TRUSTED_PROXIES to the addresses of its proxies (CIDRs), and the header in the proxy.';
+  if (!hasPublicAddress) {
+    return [
+      {
+        name: 'private_address',
+        seen: 'All visits come from private addresses, which belong to no company: visitors in your own network, or a proxy that hides them.',
+        change,
+        where,
+      },
+    ];
+  }
+  if (hasManyAddresses || !hasEnoughTabs || visits < ENOUGH_VISITS) return [];
+  return [
+    {
+      name: 'one_address',
+      seen: `All ${visits.toLocaleString('en-US')} visits come from one address: visitors of one office, or a proxy that hides them.`,
+      change,
+      where,
+    },
+  ];
+}
+
+const timesOf = (count: number): string => (count === 1 ? 'once' : `${count.toLocaleString('en-US')} times`);
+
+function namesOf(seen: InstallEvidence['origins']): string {
+  if (seen.length === 0) return '';
+  const more = seen.length > NAMES_SHOWN ? ` and ${seen.length - NAMES_SHOWN} more` : '';
+  return `: ${seen
+    .slice(0, NAMES_SHOWN)
+    .map(({ name }) => name)
+    .join(', ')}${more}`;
+}

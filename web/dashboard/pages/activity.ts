@@ -1,0 +1,294 @@
+import type { Reply } from '../../../http/contract/route.ts';
+import { fileAnswer } from '../answers.ts';
+import type { Visit } from '../api.ts';
+import {
+  type Content,
+  count,
+  counted,
+  field,
+  type Html,
+  html,
+  nothingYet,
+  pager,
+  select,
+  table,
+} from '../components.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { linkTo, PERIODS } from '../scope.ts';
+import { csvOf } from './companies.ts';
+
+export interface Activity {
+  readonly position: string;
+  readonly at: string;
+  readonly actor_kind: 'key' | 'user' | 'operator' | 'service';
+  readonly actor_id: string;
+  readonly actor_name: string | null;
+  readonly action: string;
+  readonly subject_kind: string;
+  readonly subject_id: string;
+  readonly subject_name: string | null;
+  readonly summary: string;
+}
+
+interface Actor {
+  readonly kind: string;
+  /** Empty for the operator and the service. */
+  readonly id: string;
+}
+
+export interface ActivityFilter {
+  /** null: everyone. */
+  readonly actor: Actor | null;
+  /** null: everything. */
+  readonly subjectKind: string | null;
+  /** ISO 8601, inclusive. */
+  readonly from: string;
+  /** ISO 8601, exclusive. */
+  readonly to: string;
+}
+
+export interface ActivityDeps {
+  /** Lists changes, the newest first. `before`: the last row of the page before. */
+  readonly list: (
+    partnerId: string,
+    filter: ActivityFilter,
+    before: Pick<Activity, 'at' | 'position'> | null,
+    limit: number,
+  ) => Promise<readonly Activity[]>;
+  /** Users, and keys that were made last. */
+  readonly actors: (partnerId: string) => Promise<readonly (Actor & { readonly name: string })[]>;
+}
+
+const PATH = '/dashboard/activity';
+const PAGE = 50;
+const MAX_CSV = 10_000;
+
+/** Who changed what, and when. */
+export const activityPages = (deps: ActivityDeps): readonly PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
+  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },
+];
+
+const SUBJECTS: Readonly<Record<string, string>> = {
+  key: 'Key',
+  user: 'User',
+  tracker: 'Website',
+  domain: 'Custom domain',
+  webhook: 'Webhook endpoint',
+  reveal: 'Reveal',
+  partner: 'Account',
+};
+
+const ACTIONS: Readonly<Record<string, string>> = {
+  'partner.created': 'Account created',
+  'partner.ceilings_set': 'Ceilings of the account changed',
+  'key.created': 'Key created',
+  'key.updated': 'Limits of a key changed',
+  'key.revoked': 'Key revoked',
+  'user.created': 'User created',
+  'user.password_reset': 'Password reset',
+  'user.password_changed': 'Password changed',
+  'user.removed': 'User removed',
+  'tracker.created': 'Website added',
+  'tracker.updated': 'Website changed',
+  'tracker.disabled': 'Website disabled',
+  'tracker.enabled': 'Website enabled',
+  'tracker.deleted': 'Website deleted',
+  'domain.added': 'Custom domain added',
+  'domain.activated': 'Custom domain became active',
+  'domain.failed': 'Custom domain failed',
+  'domain.removed': 'Custom domain removed',
+  'webhook.created': 'Endpoint created',
+  'webhook.updated': 'Endpoint changed',
+  'webhook.secret_rotated': 'Signing secret rotated',
+  'webhook.recovered': 'Deliveries retried',
+  'webhook.deleted': 'Endpoint deleted',
+  'reveal.completed': 'Session revealed',
+  'ledger.audited': 'Ledger audited',
+};
+
+/** The filter of the URL; what is wrong in it counts as not given. */
+function filterIn({ query, scope: { period } }: Visit): ActivityFilter {
+  const subject = query.get('subject') ?? '';
+  return {
+    actor: actorIn(query.get('actor') ?? ''),
+    subjectKind: Object.hasOwn(SUBJECTS, subject) ? subject : null,
+    from: period.from,
+    to: period.to,
+  };
+}
+
+const ACTOR =
+  /^(?:(key):([\w-]{1,100})|(user):([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})|(operator|service):)$/;
+
+function actorIn(text: string): Actor | null {
+  const [, key, keyId, user, userId, other] = ACTOR.exec(text) ?? [];
+  const kind = key ?? user ?? other;
+  return kind === undefined ? null : { kind, id: keyId ?? userId ?? '' };
+}
+
+const actorText = ({ kind, id }: Actor): string => `${kind}:${id}`;
+
+/** The parameters of the page's filter. */
+const queryOf = ({ scope }: Visit, { actor, subjectKind }: ActivityFilter) => ({
+  ...scope.query,
+  actor: actor === null ? '' : actorText(actor),
+  subject: subjectKind ?? '',
+});
+
+const CURSOR = /^([\d-]{10}T[\d:.]{8,16}Z)_(\d{1,19})$/;
+
+/** PostgreSQL's bigint. */
+const LARGEST = 2n ** 63n - 1n;
+
+/** Where the page begins: after the last row of the page before. */
+function cursorIn(query: URLSearchParams): Pick<Activity, 'at' | 'position'> | null {
+  const [, at, position] = CURSOR.exec(query.get('before') ?? '') ?? [];
+  if (at === undefined || position === undefined || Number.isNaN(Date.parse(at))) return null;
+  return BigInt(position) > LARGEST ? null : { at, position };
+}
+
+async function list(deps: ActivityDeps, visit: Visit): Promise<Reply> {
+  const { partner_id } = visit.user;
+  const filter = filterIn(visit);
+  const [found, actors] = await Promise.all([
+    deps.list(partner_id, filter, cursorIn(visit.query), PAGE + 1),
+    deps.actors(partner_id),
+  ]);
+  const rows = found.slice(0, PAGE);
+  const last = found.length > PAGE ? rows.at(-1) : undefined;
+  const query = queryOf(visit, filter);
+  return show(visit, {
+    title: 'Activity',
+    section: 'Settings',
+    tab: PATH,
+    ...(rows.length > 0
+      ? { actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, query)}">Download as CSV</a>` }
+      : {}),
+    content: html`<p class="soft">Who changed what, by the dashboard, the API or the command line, for 400 days. Lookups, visits and
+      reveals with a key are under <a href="${linkTo('/dashboard/usage', visit.scope.query)}">Usage</a>.</p>
+    ${filters(visit, filter, actors)}
+    ${
+      rows.length === 0
+        ? nothingYet(
+            'No changes match',
+            html`Choose a longer period, or see <a href="${PATH}">all changes of the last 7 days</a>.`,
+          )
+        : html`${table(
+            'Changes, the latest first',
+            ['What', 'Of', 'By', 'Details', 'When'],
+            rows.map((row) => [
+              ACTIONS[row.action] ?? row.action,
+              subjectOf(row),
+              html`<a href="${linkTo(PATH, { ...query, actor: actorText(actorOf(row)) })}">${nameOf(row)}</a>`,
+              row.summary === '' ? '–' : row.summary,
+              visit.time(row.at),
+            ]),
+          )}${pager(
+            `${counted(rows.length, 'change')}${last === undefined ? '' : ', and there are older ones'}.`,
+            last === undefined
+              ? null
+              : {
+                  path: PATH,
+                  query: { ...query, before: `${last.at}_${last.position}` },
+                  text: 'Older changes',
+                },
+          )}`
+    }`,
+  });
+}
+
+function filters(
+  { scope: { period, query } }: Visit,
+  { actor, subjectKind }: ActivityFilter,
+  actors: Awaited<ReturnType<ActivityDeps['actors']>>,
+): Html {
+  const known = [
+    ...actors.map((one) => [actorText(one), `${one.name} (${one.kind})`] as const),
+    ['operator:', OPERATOR] as const,
+    ['service:', SERVICE] as const,
+  ];
+  const chosen = actor === null ? '' : actorText(actor);
+  const isKnown = chosen === '' || known.some(([value]) => value === chosen);
+  return html`<form class="filter" method="get">
+    ${query.tracker_id !== undefined && html`<input type="hidden" name="tracker_id" value="${query.tracker_id}">`}
+    ${select('By', 'actor', [['', 'Everyone'], ...known, ...(isKnown ? [] : [[chosen, actor?.id ?? ''] as const])], chosen)}
+    ${select('Of', 'subject', [['', 'Everything'], ...Object.entries(SUBJECTS)], subjectKind ?? '')}
+    ${select('Period', 'period', PERIODS, period.name)}
+    ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
+    ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
+    <button class="quiet">Apply</button></form>`;
+}
+
+const OPERATOR = 'The operator of the service';
+const SERVICE = 'The service itself';
+
+const actorOf = ({ actor_kind, actor_id }: Activity): Actor => ({ kind: actor_kind, id: actor_id });
+
+function nameOf({ actor_kind, actor_id, actor_name }: Activity): string {
+  switch (actor_kind) {
+    case 'operator':
+      return OPERATOR;
+    case 'service':
+      return SERVICE;
+    case 'key':
+    case 'user':
+      return `${actor_name ?? actor_id} (${actor_kind})`;
+    default: {
+      const never: never = actor_kind;
+      return never;
+    }
+  }
+}
+
+const PAGES: Readonly<Record<string, string>> = {
+  key: '/dashboard/keys',
+  tracker: '/dashboard/trackers',
+  webhook: '/dashboard/webhooks',
+  reveal: '/dashboard/reveals',
+};
+
+function subjectOf({ subject_kind, subject_id, subject_name }: Activity): Content {
+  // The details name a domain, and the account is the reader's own.
+  if (subject_kind === 'partner' || subject_kind === 'domain') return '–';
+  const name = subject_name ?? subject_id.slice(0, 8);
+  const page = PAGES[subject_kind];
+  return page === undefined ? name : html`<a href="${page}/${subject_id}">${name}</a>`;
+}
+
+async function csv(deps: ActivityDeps, visit: Visit): Promise<Reply> {
+  const rows = await deps.list(visit.user.partner_id, filterIn(visit), null, MAX_CSV + 1);
+  const { days } = visit.scope.period;
+  const heads = [
+    'at',
+    'action',
+    'subject_kind',
+    'subject_id',
+    'subject',
+    'actor_kind',
+    'actor_id',
+    'actor',
+    'details',
+  ];
+  const lines = rows
+    .slice(0, MAX_CSV)
+    .map((row) => [
+      row.at,
+      row.action,
+      row.subject_kind,
+      row.subject_id,
+      row.subject_name,
+      row.actor_kind,
+      row.actor_id,
+      row.actor_name,
+      row.summary,
+    ]);
+  const more =
+    rows.length > MAX_CSV ? [[`Older changes are left out: at most ${count(MAX_CSV)} a file.`]] : [];
+  return fileAnswer(
+    `doorplate-activity-${days[0]}-${days.at(-1)}.csv`,
+    'text/csv; charset=utf-8',
+    csvOf(heads, [...lines, ...more]),
+  );
+}

@@ -1,0 +1,146 @@
+import type { Reply } from '../../../http/contract/route.ts';
+import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
+import { redirectAfterPost } from '../answers.ts';
+import { listTrackers, mayChange, type Visit } from '../api.ts';
+import { barChart } from '../charts.ts';
+import { type Content, copyable, count, counted, type Html, html, notice, table } from '../components.ts';
+import {
+  type Finding,
+  type InstallEvidence,
+  judgeInstallation,
+  type RefusalReason,
+} from '../install-findings.ts';
+import { ask } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { linkTo } from '../scope.ts';
+
+export interface InstallDeps {
+  /** What came of a tracker's pixel. */
+  readonly evidence: (trackerId: string) => Promise<InstallEvidence>;
+}
+
+const PATH = '/dashboard/trackers';
+
+/** The section of a tracker's page that says whether visits come, and what to change if not. */
+export function installCheck(visit: Visit, tracker: TrackerBody, evidence: InstallEvidence): Html {
+  const { state, findings } = judgeInstallation(
+    { disabled: tracker.disabled_at !== null, origins: tracker.origins },
+    new URL(visit.publicUrl).origin,
+    evidence,
+  );
+  // A page that waits looks again by itself.
+  return html`<section class="panel" id="install-check"${state === 'waiting' && html` data-live`}><h2>Install check</h2>
+    ${stateOf(visit, state, evidence)}
+    ${findings.map((finding, nth) => notice(remedy(finding), state === 'trouble' && nth === 0 ? 'bad' : 'wait'))}
+    ${evidence.visits !== null && chart(evidence)}
+    ${evidence.refusals.length > 0 && refusals(visit, evidence)}
+    ${evidence.origins.length > 0 && origins(visit, tracker, evidence)}
+    ${evidence.hosts.length > 0 && hosts(visit, evidence)}
+    <p class="soft">This is what the service saw of the pixel up to 10 seconds ago. It is kept for 7 days. <a href="">Look again</a></p></section>`;
+}
+
+function stateOf(
+  visit: Visit,
+  state: ReturnType<typeof judgeInstallation>['state'],
+  { visits }: InstallEvidence,
+): Content {
+  if (state === 'receiving' && visits !== null) {
+    return notice(
+      html`<p><strong>Receiving visits:</strong> ${count(visits.count)} in the last 24 hours, the last ${visit.ago(visits.last_at)}.</p>`,
+      'good',
+    );
+  }
+  if (state === 'waiting') {
+    return html`<p role="status"><strong>Waiting for the first visit …</strong> It shows here within seconds.</p>`;
+  }
+  return html`<p>${visits === null ? 'No visit in the last 7 days.' : html`The last visit came ${visit.ago(visits.last_at)}.`}</p>`;
+}
+
+const remedy = ({ seen, change, where, copy }: Finding): Content =>
+  html`<p><strong>${seen}</strong></p><p>${change}</p><p class="soft">${where}</p>
+    ${copy !== undefined && copyable('Content security policy', copy)}`;
+
+const chart = ({ hours }: InstallEvidence): Html =>
+  barChart({
+    title: 'Visits an hour, last 24 hours',
+    axis: 'Hour (UTC)',
+    series: [{ name: 'Visits' }],
+    points: hours.map(({ hour, visits }) => ({ label: hour.slice(11, 16), values: [visits] })),
+  });
+
+const REASONS: Readonly<Record<RefusalReason, string>> = {
+  wrong_origin: 'The origin is not one of the websites',
+  untrusted_host: 'The host name does not belong to the tracker',
+  invalid_labels: 'The labels break a rule',
+  invalid_body: 'Not as the pixel sends it',
+  rate: 'Too many within a second',
+  disabled: 'The tracker was disabled',
+  deleted: 'The tracker was deleted',
+  unavailable: 'The service could not store it',
+};
+
+const refusals = (visit: Visit, { refusals }: InstallEvidence): Html =>
+  table(
+    'Refused requests by reason',
+    ['Reason', 'Last 24 hours', 'Last seen'],
+    refusals.map(({ reason, count: seen, last_at }) => [REASONS[reason], count(seen), visit.ago(last_at)]),
+    { numeric: [1] },
+  );
+
+const origins = (visit: Visit, tracker: TrackerBody, { origins }: InstallEvidence): Html =>
+  table(
+    `${counted(origins.length, 'origin')} that ${origins.length === 1 ? 'was' : 'were'} refused, the latest first`,
+    ['Origin', 'Last seen', 'Change'],
+    origins.map(({ name, last_at }) => [
+      html`<code>${name}</code>`,
+      visit.ago(last_at),
+      addition(tracker, name) === null || !mayChange(visit)
+        ? '–'
+        : html`<a class="button quiet" href="${linkTo(`${PATH}/${tracker.id}/origin`, { origin: name })}">Add to the websites…</a>`,
+    ]),
+  );
+
+const hosts = (visit: Visit, { hosts }: InstallEvidence): Html =>
+  table(
+    `${counted(hosts.length, 'host name')} that ${hosts.length === 1 ? 'was' : 'were'} refused, the latest first`,
+    ['Host', 'Last seen'],
+    hosts.map(({ name, last_at }) => [html`<code>${name}</code>`, visit.ago(last_at)]),
+  );
+
+/** The websites with an origin that may be added; null: it may not, or is there. */
+function addition({ origins }: TrackerBody, origin: string): readonly string[] | null {
+  if (origins.includes(origin) || !URL.canParse(origin)) return null;
+  const parsed = new URL(origin);
+  return parsed.protocol === 'https:' && parsed.origin === origin ? [...origins, origin] : null;
+}
+
+/** The question before an origin is added. Its answer is the tracker's own change. */
+export const installCheckPages: readonly PageRoute[] = [
+  { method: 'GET', path: `${PATH}/:tracker_id/origin`, handle: (visit) => askToAdd(visit) },
+];
+
+async function askToAdd(visit: Visit): Promise<Reply> {
+  const { tracker_id } = visit.request.params;
+  const { trackers } = await listTrackers(visit);
+  const tracker = trackers.find(({ id }) => id === tracker_id);
+  const origin = visit.query.get('origin') ?? '';
+  const wanted = tracker === undefined ? null : addition(tracker, origin);
+  if (tracker === undefined || wanted === null) {
+    return redirectAfterPost(tracker === undefined ? PATH : `${PATH}/${tracker.id}`);
+  }
+  return ask(visit, {
+    title: `Add ${origin} to “${tracker.name}”?`,
+    section: 'Websites',
+    text: html`<p>Visits from pages of <code>${origin}</code> are then taken, within a second. Add it if the pages are yours: anyone can
+      put your snippet on a page of theirs.</p>`,
+    action: `${PATH}/${tracker.id}/change`,
+    button: 'Add the origin',
+    back: `${PATH}/${tracker.id}`,
+    isFinal: false,
+    fields: {
+      name: tracker.name,
+      origins: wanted.join(' '),
+      customer_reference: tracker.customer_reference ?? '',
+    },
+  });
+}
