@@ -1,11 +1,8 @@
 import type { CommandContext } from '../commands/handle.ts';
-import { retryFailed } from '../commands/webhooks/retry-deliveries.ts';
 import { DAY, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
-import { asUuid } from '../http/contract/parameters.ts';
 import type { ApiRequest, Route } from '../http/contract/route.ts';
-import { refusal } from '../http/errors/error-catalog.ts';
 import { admitChange } from '../http/server/call-rates.ts';
 import { createVisitorAddress, networkOf } from '../http/server/visitor.ts';
 import { weaknessOf } from '../platform/crypto/password-strength.ts';
@@ -40,15 +37,12 @@ import {
   readStartState,
   readTrackerDays,
 } from '../read-api/usage/partner-usage.ts';
-import { listDeliveries } from '../read-api/webhooks/delivery-queries.ts';
-import { findEndpoint } from '../read-api/webhooks/endpoints.ts';
 import { type ApiDeps, createApi, type Visit } from '../web/dashboard/api.ts';
 import type { InstallEvidence } from '../web/dashboard/install-findings.ts';
 import { type AccountDeps, accountPages } from '../web/dashboard/pages/account.ts';
 import { type ActivityDeps, type ActivityFilter, activityPages } from '../web/dashboard/pages/activity.ts';
 import { billingPages } from '../web/dashboard/pages/billing.ts';
 import { companyPages, MAX_VISITS } from '../web/dashboard/pages/companies.ts';
-import { type DeliveryDeps, deliveryPages, type RetriedAll } from '../web/dashboard/pages/deliveries.ts';
 import { domainPages } from '../web/dashboard/pages/domains.ts';
 import { invitationPages } from '../web/dashboard/pages/invitation.ts';
 import { type DashboardKey, type KeyDeps, keyPages } from '../web/dashboard/pages/keys.ts';
@@ -62,11 +56,10 @@ import { hideStart } from '../web/dashboard/pages/start.ts';
 import { teamPages } from '../web/dashboard/pages/team.ts';
 import { trackerListPages, trackerPages } from '../web/dashboard/pages/trackers.ts';
 import { usagePages } from '../web/dashboard/pages/usage.ts';
-import { webhookListPages, webhookPages } from '../web/dashboard/pages/webhooks.ts';
 import { dashboardRoutes } from '../web/dashboard/routes.ts';
 import { createKeyChanges } from '../write-api/partners/keys.ts';
 import type { ApiContext } from './api-context.ts';
-import { retryDeps } from './modules/webhooks.ts';
+import { webhookAttention, webhookPagesOf } from './modules/webhook-pages.ts';
 import type { Runtime } from './runtime.ts';
 import {
   browserIn,
@@ -137,13 +130,25 @@ const upToDate =
     return read(...args);
   };
 
-const dashboardOverview = ({ db, clock }: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
-  lookups: upToDate(waitForHead, (partnerId: string, range: Range) => readLookupDays(db, partnerId, range)),
-  trackerDays: (partnerId, trackerId, range) => readTrackerDays(db, partnerId, trackerId, range),
+const dashboardOverview = (runtime: Runtime, waitForHead: WaitForHead): OverviewDeps => ({
+  lookups: upToDate(waitForHead, (partnerId: string, range: Range) =>
+    readLookupDays(runtime.db, partnerId, range),
+  ),
+  trackerDays: (partnerId, trackerId, range) => readTrackerDays(runtime.db, partnerId, trackerId, range),
   companies: (partnerId: string, trackerId: string | null, { from, to }: Range, asFile = false) =>
-    listCompanies(db, { partnerId, trackerId, from, to }, asFile ? REVEALS_IN_A_FILE : REVEALS_ON_A_PAGE),
-  startState: (partnerId) => readStartState(db, partnerId),
-  attention: ({ user }) => readAttention(db, user.partner_id, clock.now()),
+    listCompanies(
+      runtime.db,
+      { partnerId, trackerId, from, to },
+      asFile ? REVEALS_IN_A_FILE : REVEALS_ON_A_PAGE,
+    ),
+  startState: (partnerId) => readStartState(runtime.db, partnerId),
+  attention: async ({ user }) => {
+    const now = runtime.clock.now();
+    return [
+      ...(await webhookAttention(runtime, user.partner_id, now)),
+      ...(await readAttention(runtime.db, user.partner_id, now)),
+    ];
+  },
 });
 
 const KEY_EXPIRES_SOON_MS = 14 * DAY;
@@ -267,37 +272,6 @@ async function readEvidence({ pool, clock }: Runtime, trackerId: string): Promis
   return { ...seen, hasHadVisit: had };
 }
 
-/** Retries all failed deliveries as the API's retry does one. */
-function dashboardRetries(runtime: Runtime, waitForHead: WaitForHead): DeliveryDeps {
-  const { db } = runtime;
-  const retrying = retryDeps(runtime);
-  return {
-    retryFailedSince: async (visit, id, day): Promise<RetriedAll> => {
-      const { request, user } = visit;
-      const answerTo = (code: Parameters<typeof refusal>[1]) => errorIn(refusal(request, code));
-      const now = request.receivedAt;
-      const webhookId = asUuid(id);
-      const endpoint =
-        webhookId && (await findEndpoint({ db, waitForHead }, user.partner_id, webhookId, now));
-      if (webhookId === null || !endpoint) {
-        return { retried: 0, all: false, refused: answerTo('webhook_not_found') };
-      }
-      await waitForHead();
-      const deleted = endpoint.deleted_at !== null;
-      const listFailed = (before: bigint | null, limit: number) =>
-        listDeliveries(db, { webhookId, deleted, status: 'failed', before, limit, now });
-      const since = new Date(day).toISOString();
-      const { refusal: code, ...done } = await retryFailed(retrying, listFailed, since, visitContext(visit));
-      return { ...done, refused: code && answerTo(code) };
-    },
-  };
-}
-
-function errorIn({ status, body }: ReturnType<typeof refusal>) {
-  const { error } = JSON.parse(String(body));
-  return { ok: false, status, code: error.code as string, message: error.message as string } as const;
-}
-
 export interface Dashboard {
   readonly routes: readonly Route[];
   close(): Promise<void>;
@@ -387,9 +361,7 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       ...keyPages(
         dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
       ),
-      ...webhookListPages,
-      ...webhookPages,
-      ...deliveryPages(dashboardRetries(runtime, waitForHead(['webhooks', 'deliveries', 'payloads']))),
+      ...webhookPagesOf(context, visitContext),
       ...activityPages(dashboardActivity(runtime, waitForHead(['activity', 'partners']), keysOf)),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
       ...billingPages({

@@ -103,7 +103,8 @@ export const eventCatalogue: readonly CataloguedStream[] = [
   },
   {
     stream: 'webhooks-<partner id>',
-    about: 'The webhook endpoints of a partner with their sealed secrets; enforces their number.',
+    about:
+      'The webhook endpoints of a partner with their sealed secrets, and their recoveries; enforces their number.',
     lives: 'for ever',
     events: endpointEvents,
   },

@@ -23,6 +23,7 @@ const SESSION = 'session_id tracker_id partner_id visit_id visitor_country first
 const REVEAL = 'reveal_id session_id tracker_id partner_id key_id user_id created_at expires_at';
 const ENDPOINT = 'webhook_id partner_id';
 const DELIVERY = 'delivery_id webhook_id partner_id';
+const RECOVERY = 'recovery_id since deliveries held_back';
 const SEALED_SECRET = 'master_key_id sealed';
 const DOMAIN = 'domain_id hostname';
 const USER = 'user_id partner_id';
@@ -158,11 +159,13 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     secret: `${within('secret', SEALED_SECRET)} ${within('previous', SEALED_SECRET)}`,
   },
   'webhooks.EndpointDeleted.v1': { shown: `${ENDPOINT} deleted_at` },
+  'webhooks.RecoveryRequested.v1': { shown: `${ENDPOINT} ${RECOVERY} requested_at` },
+  'webhooks.RecoveryCompleted.v1': { shown: `${ENDPOINT} recovery_id completed_at` },
   'webhooks.EndpointsSnapshotted.v1': {
-    shown: within(
+    shown: `${within(
       'endpoints',
       'webhook_id name events tracker_id enabled created_at updated_at deleted_at secret_rotation_until',
-    ),
+    )} ${within('endpoints.recovery', `${RECOVERY} requested_at completed_at`)}`,
     personal: 'endpoints.url',
     secret: `${within('endpoints.secret', SEALED_SECRET)} ${within('endpoints.previous', SEALED_SECRET)}`,
   },
@@ -178,6 +181,9 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     shown: `${DELIVERY} cycle attempt started_at ended_at state http_status error next_attempt_at`,
   },
   'webhooks.DeliveryRetried.v1': { shown: `${DELIVERY} cycle retried_at` },
+  'webhooks.DeliveriesRetried.v1': {
+    shown: `${ENDPOINT} recovery_id since requested_at retried_at deliveries.*`,
+  },
   'webhooks.DeliveriesExpired.v1': { shown: `${ENDPOINT} delivery_ids` },
 
   'domains.DomainClaimed.v1': { shown: `${DOMAIN} tracker_id partner_id claimed_at` },

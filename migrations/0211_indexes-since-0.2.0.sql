@@ -104,6 +104,10 @@ create index concurrently tracker_live_origins on read.tracker using gin (origin
 drop index concurrently if exists read.webhook_delivery_to_expire;
 create index concurrently webhook_delivery_to_expire on read.webhook_delivery (webhook_id, payload_expires_at) where state <> 'expired';
 
+-- The dashboard's lists of deliveries are filtered by state, type and day; a recovery counts and finds what failed or waits since a time.
+drop index concurrently if exists read.webhook_delivery_listed;
+create index concurrently webhook_delivery_listed on read.webhook_delivery (webhook_id, state, type, created_at, position);
+
 -- The dashboard groups the newest reveals that found a company, and lists those of one company. A digest, because a name may be
 -- longer than an entry of an index.
 drop index concurrently if exists read.reveal_of_company;

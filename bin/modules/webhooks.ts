@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { createEndpointCommands } from '../../commands/webhooks/manage-endpoints.ts';
+import { createRequestRecovery } from '../../commands/webhooks/recover-deliveries.ts';
 import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-deliveries.ts';
 import { createSendTest } from '../../commands/webhooks/send-test.ts';
 import { DAY } from '../../domain/kernel/time.ts';
@@ -17,6 +18,7 @@ import { startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
 import { createSender, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
 import { reserveForDelivery } from '../../processors/webhooks/queue-admission.ts';
 import { queueWebhookEvents } from '../../processors/webhooks/queue-webhook-events.ts';
+import { recoverDeliveries } from '../../processors/webhooks/recover-deliveries.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';
@@ -25,14 +27,17 @@ import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { payloads } from '../../projections/webhooks/payloads.ts';
 import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
+import { countRecoverable, readRecoveryState } from '../../queries/webhooks/recoverable.ts';
 import { createBodies, createStoredBodies, createTargets } from '../../queries/webhooks/webhooks.ts';
 import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
 import { countDeliveries, countDue } from '../../read-api/webhooks/delivery-queries.ts';
 import type { WebhookLimits } from '../../read-api/webhooks/endpoint-schemas.ts';
 import { webhookReadRoutes } from '../../read-api/webhooks/endpoints.ts';
+import { recoveryReadRoute } from '../../read-api/webhooks/recoveries.ts';
 import { retryDeliveryRoute, webhookTestRoute } from '../../write-api/webhooks/deliveries.ts';
 import { webhookRoutes as changingRoutes } from '../../write-api/webhooks/endpoints.ts';
+import { recoverRoute } from '../../write-api/webhooks/recoveries.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
 import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
@@ -64,7 +69,29 @@ function deliveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[]
   ];
 }
 
-export function retryDeps(runtime: Runtime): RetryDeps {
+/** A recovery may cover more: its answer names so many at most. */
+const MOST_COUNTED = 1_000_000;
+
+function recoveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[] {
+  const { db, pool, endpoints, queue } = runtime;
+  const wait = waitForHead([webhooks.name, deliveries.name]);
+  const recover = createRequestRecovery({
+    endpoints,
+    reserveQueue: reserveForDelivery(queue),
+    stateOf: async (webhookId, recoveryId) => {
+      await wait();
+      return readRecoveryState(pool, webhookId, recoveryId);
+    },
+    count: (webhookId, since, heldBack, now) =>
+      countRecoverable(pool, { webhookId, since, heldBack, now }, MOST_COUNTED),
+  });
+  return [
+    recoverRoute({ recover, projected: ownWrite([deliveries.name]) }),
+    recoveryReadRoute({ db, waitForHead: wait }),
+  ];
+}
+
+function retryDeps(runtime: Runtime): RetryDeps {
   const bodyOf = createBodies(runtime.pool, runtime.dayKeys, runtime.clock.now);
   return {
     ...runtime,
@@ -161,6 +188,7 @@ export function webhookRoutes(context: ApiContext): Route[] {
       projected: ownWrite([deliveries.name, payloads.name]),
     }),
     ...deliveryRoutes(context),
+    ...recoveryRoutes(context),
   ];
 }
 
@@ -173,9 +201,17 @@ export function webhookWork({ runtime, metrics, applied }: WorkerContext): Worke
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });
+  const recovering = {
+    ...runtime,
+    projected: (position: Position | null) => progress.reached([deliveries.name], position, PROJECTED_MS),
+    reserveQueue: reserveForDelivery(runtime.queue),
+  };
   return {
     processors: { webhooks: [queueing] },
-    jobs: () => [['* * * * *', () => sweepDeliveryClaims(pool, clock.now())]],
+    jobs: (signal) => [
+      ['* * * * *', () => sweepDeliveryClaims(pool, clock.now())],
+      ['* * * * * *', () => recoverDeliveries({ ...recovering, signal })],
+    ],
     start: () => startDelivering(runtime, metrics),
   };
 }

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
-import { testEnvelope, testEventId } from '../../domain/webhooks/envelope.ts';
+import { testEventId } from '../../domain/webhooks/envelope.ts';
+import type { DeliveredType } from '../../domain/webhooks/events.ts';
+import { sampleEnvelope } from '../../domain/webhooks/samples.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { CommandContext } from '../handle.ts';
 import type { ReserveDelivery } from '../queue-reservation.ts';
@@ -27,18 +29,20 @@ export type SendTest = (
   partnerId: string,
   webhookId: string,
   context: CommandContext,
+  /** A sample of another event, with made-up data. Default: `webhook.test`. */
+  type?: DeliveredType,
 ) => Promise<Result<QueuedTest, TestRefusal>>;
 
 /** The longest lifetime of a session's events. */
 const LIFETIME_MS = 30 * DAY;
 
 /**
- * Queues a test event for one enabled endpoint, whatever its subscriptions.
+ * Queues a test event, or a sample of another, for one enabled endpoint, whatever its subscriptions.
  * @throws the port's errors: the test may be sent, and sending another is safe
  */
 export const createSendTest =
   ({ store, endpoints, dayKeys, reserveQueue }: SendTestDeps): SendTest =>
-  async (partner_id, webhook_id, context) => {
+  async (partner_id, webhook_id, context, type = 'webhook.test') => {
     const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
     if (!endpoint || endpoint.deleted_at !== null) return refuse('webhook_not_found');
     if (!endpoint.enabled) return refuse('webhook_disabled');
@@ -47,7 +51,7 @@ export const createSendTest =
     if (queueReservation === null) return refuse('webhook_queue_full');
     const position = await queueDeliveries(store, dayKeys, [
       {
-        envelope: testEnvelope(event_id, isoTime(context.at)),
+        envelope: sampleEnvelope(type, event_id, context.at),
         partner_id,
         webhook_ids: [webhook_id],
         key_day: utcDay(context.at),

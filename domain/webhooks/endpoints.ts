@@ -1,11 +1,13 @@
 import { Map as PersistentMap } from 'immutable';
+import { z } from 'zod';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isName } from '../kernel/text.ts';
-import { DAY, isoTime } from '../kernel/time.ts';
+import { DAY, isoTime, MINUTE } from '../kernel/time.ts';
 import { type DestinationPolicy, parseDestination } from './destination.ts';
 import {
   type EndpointEvent,
   type SealedSecret,
+  type SnapshottedEndpoint,
   type Subscribable,
   subscribableSchema,
   WEBHOOK_HISTORY_MS,
@@ -27,7 +29,11 @@ export interface Endpoint {
   /** The previous secret, which also signs until `secret_rotation_until`. */
   readonly previous: SealedSecret | null;
   readonly secret_rotation_until: string | null;
+  /** The last one. */
+  readonly recovery: Recovery | null;
 }
+
+export type Recovery = NonNullable<SnapshottedEndpoint['recovery']>;
 
 /** A partner's endpoints, and recently deleted ones. */
 export interface Endpoints {
@@ -123,6 +129,15 @@ export type EndpointCommand =
       readonly previous: SealedSecret | null;
     })
   | (EndpointRef & { readonly type: 'Delete' })
+  | (EndpointRef &
+      Omit<Recovery, 'requested_at' | 'completed_at'> & {
+        readonly type: 'Recover';
+        /** The id of a recovery of which no delivery is pending. */
+        readonly settled: string | null;
+        /** Whether the partner's queue takes more deliveries. */
+        readonly has_room: boolean;
+      })
+  | (EndpointRef & { readonly type: 'CompleteRecovery'; readonly recovery_id: string })
   /** Forgets, by a snapshot of the others, endpoints past the retention of deleted ones. */
   | { readonly type: 'Forget'; readonly partner_id: string; readonly at: number };
 
@@ -132,11 +147,17 @@ export type EndpointRefusal =
   | 'tracker_not_found'
   | 'webhook_limit'
   | 'webhook_not_found'
+  | 'webhook_disabled'
+  | 'webhook_queue_full'
   | 'webhook_rotation_pending';
 
 const MAX_NAME_LENGTH = 100;
 /** How long both secrets sign (contract, Webhooks 4). */
 const ROTATION_MS = DAY;
+/** How far back a recovery reaches: no body is kept for longer. */
+const RECOVERABLE_MS = 30 * DAY;
+/** How long after its completion a recovery is answered again, while some of its deliveries are pending. */
+const RECOVERY_RESTS_MS = MINUTE;
 
 /** Validates a set of events, keeping its order; null for unknown or repeated events and for an empty set. */
 function asEvents(names: readonly string[]): Subscribable[] | null {
@@ -209,6 +230,50 @@ function rotate(
   ]);
 }
 
+/** Returns the canonical form of a recovery's `since`; null unless it is a UTC timestamp of the 30 days before `at` (milliseconds). */
+export function recoverableSince(since: unknown, at: number): string | null {
+  const instant = z.iso.datetime().safeParse(since);
+  if (!instant.success) return null;
+  const ms = Date.parse(instant.data);
+  return ms > at || ms < at - RECOVERABLE_MS ? null : isoTime(ms);
+}
+
+/**
+ * A recovery runs until no delivery of it is pending, at most for a minute after all of them were made due.
+ * @param settled the id of a recovery of which no delivery is pending
+ * @param at milliseconds
+ */
+export const isRunning = (
+  { recovery_id, completed_at }: Recovery,
+  settled: string | null,
+  at: number,
+): boolean =>
+  completed_at === null ||
+  (settled !== recovery_id && Math.abs(at - Date.parse(completed_at)) < RECOVERY_RESTS_MS);
+
+function recover(command: Extract<EndpointCommand, { type: 'Recover' }>, { enabled, recovery }: Endpoint) {
+  const { type: _, settled, has_room, at, ...requested } = command;
+  if (!enabled) return refuse<EndpointRefusal>('webhook_disabled');
+  const isRepeated = recovery?.recovery_id === command.recovery_id;
+  if (recovery && (isRepeated || isRunning(recovery, settled, at))) return accept<EndpointEvent[]>([]);
+  if (!has_room) return refuse<EndpointRefusal>('webhook_queue_full');
+  return accept<EndpointEvent[]>([
+    { type: 'webhooks.RecoveryRequested.v1', data: { ...requested, requested_at: isoTime(at) } },
+  ]);
+}
+
+function completeRecovery(
+  { partner_id, webhook_id, recovery_id, at }: Extract<EndpointCommand, { type: 'CompleteRecovery' }>,
+  { recovery }: Endpoint,
+) {
+  const isOpen = recovery?.recovery_id === recovery_id && recovery.completed_at === null;
+  if (!isOpen) return accept<EndpointEvent[]>([]);
+  const completed_at = isoTime(at);
+  return accept<EndpointEvent[]>([
+    { type: 'webhooks.RecoveryCompleted.v1', data: { webhook_id, partner_id, recovery_id, completed_at } },
+  ]);
+}
+
 export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent, EndpointRefusal> = {
   initial: { byId: PersistentMap(), notDeleted: 0, deleted: [] },
 
@@ -219,6 +284,8 @@ export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent
     if (command.type === 'Update') return update(command, state);
     const endpoint = state.byId.get(webhook_id);
     if (!endpoint || isForgotten(endpoint, at)) return refuse('webhook_not_found');
+    if (command.type === 'Recover') return recover(command, endpoint);
+    if (command.type === 'CompleteRecovery') return completeRecovery(command, endpoint);
     const isDeleted = endpoint.deleted_at !== null;
     if (isDeleted && command.type !== 'Delete') return refuse('webhook_not_found');
     const ids = { webhook_id, partner_id };
@@ -244,7 +311,7 @@ export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent
     switch (type) {
       case 'webhooks.EndpointCreated.v1': {
         const { partner_id: _, ...endpoint } = data;
-        const rest = { deleted_at: null, previous: null, secret_rotation_until: null };
+        const rest = { deleted_at: null, previous: null, secret_rotation_until: null, recovery: null };
         return put(state, { ...endpoint, ...rest, enabled: true, updated_at: data.created_at }, 1);
       }
       case 'webhooks.EndpointUpdated.v1': {
@@ -265,6 +332,14 @@ export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent
           change(state, data.webhook_id, () => ({ enabled: false, deleted_at: data.deleted_at }), -1),
           data.webhook_id,
         );
+      case 'webhooks.RecoveryRequested.v1': {
+        const { webhook_id, partner_id: _, ...recovery } = data;
+        return change(state, webhook_id, () => ({ recovery: { ...recovery, completed_at: null } }));
+      }
+      case 'webhooks.RecoveryCompleted.v1':
+        return change(state, data.webhook_id, ({ recovery }) => ({
+          recovery: recovery && { ...recovery, completed_at: data.completed_at },
+        }));
       case 'webhooks.EndpointsSnapshotted.v1':
         return restored(data.endpoints);
       default:

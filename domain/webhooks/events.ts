@@ -14,6 +14,16 @@ export type SealedSecret = z.output<typeof sealedSecretSchema>;
 
 const ids = { webhook_id: z.uuid(), partner_id: z.uuid() } as const;
 
+const recovery = {
+  recovery_id: z.uuid(),
+  /** Covers what was queued from then on. */
+  since: instant,
+  /** Deliveries that it covers, as counted when it was requested. */
+  deliveries: z.int(),
+  /** Whether the endpoint's breaker was open, so that each pending delivery waited behind it. */
+  held_back: z.boolean(),
+} as const;
+
 /** Changes of one endpoint, in the stream `webhooks-<partner>`, which holds all endpoints of a partner. */
 export const endpointChangeEvents = {
   'webhooks.EndpointCreated.v1': z.object({
@@ -48,6 +58,10 @@ export const endpointChangeEvents = {
     previous: sealedSecretSchema.nullable(),
   }),
   'webhooks.EndpointDeleted.v1': z.object({ ...ids, deleted_at: instant }),
+  /** A partner asks for what failed or waits since an outage: a processor makes it due, and then completes the recovery. */
+  'webhooks.RecoveryRequested.v1': z.object({ ...ids, ...recovery, requested_at: instant }),
+  /** Each of its deliveries has been made due. */
+  'webhooks.RecoveryCompleted.v1': z.object({ ...ids, recovery_id: z.uuid(), completed_at: instant }),
 } as const;
 export type EndpointChangeEvent = EventOf<typeof endpointChangeEvents>;
 
@@ -73,6 +87,11 @@ export const endpointEvents = {
         secret: sealedSecretSchema,
         previous: sealedSecretSchema.nullable(),
         secret_rotation_until: instant.nullable(),
+        /** The last one; null in snapshots of earlier releases. */
+        recovery: z
+          .object({ ...recovery, requested_at: instant, completed_at: instant.nullable() })
+          .nullable()
+          .default(null),
       }),
     ),
   }),
@@ -161,6 +180,17 @@ export const deliveryEvents = {
     next_attempt_at: instant.nullable(),
   }),
   'webhooks.DeliveryRetried.v1': z.object({ ...ofDelivery, cycle: z.int(), retried_at: instant }),
+  /** A recovery retries these deliveries. The stream of the endpoint may be truncated, so that the recovery's data stand here too. */
+  'webhooks.DeliveriesRetried.v1': z.object({
+    webhook_id: z.uuid(),
+    partner_id: z.uuid(),
+    recovery_id: z.uuid(),
+    since: instant,
+    requested_at: instant,
+    retried_at: instant,
+    /** Each delivery and the cycle that it begins, unless it is due already. */
+    deliveries: z.array(z.tuple([z.uuid(), z.int()])),
+  }),
   /** The bodies of these deliveries, in whatever state, are gone: the session has expired, or the key of its day was destroyed before that. */
   'webhooks.DeliveriesExpired.v1': z.object({
     webhook_id: z.uuid(),

@@ -143,6 +143,13 @@ const TELLINGS: { readonly [Type in Told['type']]: Telling<Extract<Told, { type:
     byService('webhook.secret_rotated', ['webhook', webhook_id]),
   'webhooks.SecretsResealed.v1': null,
   'webhooks.EndpointDeleted.v1': ({ webhook_id }) => byService('webhook.deleted', ['webhook', webhook_id]),
+  'webhooks.RecoveryRequested.v1': ({ webhook_id, deliveries }) =>
+    byService(
+      'webhook.recovered',
+      ['webhook', webhook_id],
+      deliveries === 1 ? '1 delivery' : `${deliveries} deliveries`,
+    ),
+  'webhooks.RecoveryCompleted.v1': null,
   'webhooks.EndpointsSnapshotted.v1': null,
 
   // Of reveals the ledger's entries, which outlive them. Keys make too many to tell.

@@ -12,7 +12,7 @@ import {
 } from '../../domain/webhooks/events.ts';
 import { notify } from '../../platform/postgres/notifications.ts';
 import type { Projection } from '../projection.ts';
-import { columnsOf, toJson } from '../tables.ts';
+import { columnsOf, forgetBefore, toJson } from '../tables.ts';
 import {
   type DeliveryRow,
   type Fold,
@@ -20,6 +20,7 @@ import {
   foldEndpoint,
   foldSnapshot,
   type HealthRow,
+  type RecoveryRow,
 } from './delivery-fold.ts';
 
 /** Notified when deliveries may be due, with a JSON array of `Due`, or '' if that would be too long. */
@@ -45,7 +46,7 @@ interface Snapshot {
  */
 export const deliveries: Projection = {
   name: 'deliveries',
-  tables: ['webhook_delivery', 'webhook_total', 'webhook_health', 'webhook_attempt_hour'],
+  tables: ['webhook_delivery', 'webhook_total', 'webhook_health', 'webhook_attempt_hour', 'webhook_recovery'],
   types: Object.keys({ ...deliveryEvents, ...endpointEvents }),
   async apply(events, db) {
     const handled = events.flatMap((stored): HandledEvent[] => {
@@ -87,18 +88,25 @@ const iso = (...columns: string[]): string =>
 
 const DELIVERIES = `
   select delivery_id, webhook_id, partner_id, state, cycle, attempts, cycle_attempts,
-         stood_still_ms::float8 as stood_still_ms, http_status, error,
+         stood_still_ms::float8 as stood_still_ms, last_duration_ms, http_status, error, earlier_attempts, recovery_id,
          ${iso('created_at', 'cycle_started_at', 'last_attempt_at', 'delivered_at', 'next_attempt_at')}
   from webhook_delivery where delivery_id = any ($1)`;
 const HEALTH = `
   select webhook_id, partner_id, pending::float8 as pending, failures_in_row, still_ms::float8 as still_ms,
-         fanned_out_to::text as fanned_out_to, last_position::text as last_position,
+         last_error, last_http_status, fanned_out_to::text as fanned_out_to, last_position::text as last_position,
          ${iso('last_attempt_at', 'paused_at', 'deleted_at', 'still_since')}
   from webhook_health where webhook_id = any ($1)`;
+
+const RECOVERIES = `
+  select recovery_id, webhook_id, partner_id, held_back, deliveries::float8 as deliveries, position::text as position,
+         pending::float8 as pending, delivered::float8 as delivered, failed::float8 as failed,
+         cancelled::float8 as cancelled, expired::float8 as expired, ${iso('since', 'created_at', 'completed_at')}
+  from webhook_recovery where recovery_id = any ($1)`;
 
 async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> {
   const ids = new Set<string>();
   const webhooks = new Set<string>();
+  const recoveryIds = new Set<string>();
   for (const one of handled) {
     if ('endpoints' in one) {
       for (const { webhook_id } of one.endpoints) webhooks.add(webhook_id);
@@ -106,7 +114,9 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     }
     const { data } = 'delivery' in one ? one.delivery : one.endpoint;
     webhooks.add(data.webhook_id);
+    if ('recovery_id' in data) recoveryIds.add(data.recovery_id);
     if ('delivery_id' in data) ids.add(data.delivery_id);
+    if ('retried_at' in data && 'deliveries' in data) for (const [id] of data.deliveries) ids.add(id);
     if ('delivery_ids' in data) for (const id of data.delivery_ids) ids.add(id);
   }
   const known =
@@ -114,6 +124,17 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
       ? []
       : (await db.query<DeliveryRow>({ name: 'known_deliveries', text: DELIVERIES, values: [[...ids]] }))
           .rows;
+  for (const { recovery_id } of known) if (recovery_id !== null) recoveryIds.add(recovery_id);
+  const recoveries =
+    recoveryIds.size === 0
+      ? []
+      : (
+          await db.query<RecoveryRow>({
+            name: 'known_recoveries',
+            text: RECOVERIES,
+            values: [[...recoveryIds]],
+          })
+        ).rows;
   const health = await db.query<HealthRow>({ name: 'known_health', text: HEALTH, values: [[...webhooks]] });
   return {
     deliveries: new Map(known.map((row) => [row.delivery_id, row])),
@@ -124,14 +145,24 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     totals: new Map(),
     attempts: new Map(),
     due: new Map(),
+    recoveries: new Map(recoveries.map((row) => [row.recovery_id, row])),
+    changedRecoveries: new Set(),
   };
 }
 
 async function write(fold: Fold, db: pg.ClientBase): Promise<void> {
   const { added, changed, changedHealth } = fold;
   const totals = [...fold.totals.values()].filter((total) => total.deliveries !== 0);
-  if (added.size + changed.size + changedHealth.size === 0) return;
-  const values = [added.values(), changed, totals, changedHealth, fold.attempts.values()].map(toJson);
+  if (added.size + changed.size + changedHealth.size + fold.changedRecoveries.size === 0) return;
+  const rows = [
+    added.values(),
+    changed,
+    totals,
+    changedHealth,
+    fold.attempts.values(),
+    fold.changedRecoveries,
+  ];
+  const values = rows.map(toJson);
   await db.query({ name: 'apply_deliveries', text: APPLY, values });
 }
 
@@ -144,12 +175,14 @@ async function notifyDue({ due }: Fold, db: pg.ClientBase): Promise<void> {
 }
 
 const ADDED = `delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts, cycle_attempts, cycle_started_at,
-               stood_still_ms, created_at, position, payload_expires_at, last_attempt_at, delivered_at, next_attempt_at,
-               http_status, error`;
-const CHANGED = `state, cycle, attempts, cycle_attempts, cycle_started_at, stood_still_ms, last_attempt_at, delivered_at,
-                 next_attempt_at, http_status, error`;
-const OF_HEALTH = `pending, failures_in_row, last_attempt_at, paused_at, deleted_at, still_since, still_ms, fanned_out_to,
+               stood_still_ms, created_at, position, payload_expires_at, last_attempt_at, last_duration_ms, delivered_at,
+               next_attempt_at, http_status, error, earlier_attempts, recovery_id`;
+const CHANGED = `state, cycle, attempts, cycle_attempts, cycle_started_at, stood_still_ms, last_attempt_at,
+                 last_duration_ms, delivered_at, next_attempt_at, http_status, error, earlier_attempts, recovery_id`;
+const OF_HEALTH = `pending, failures_in_row, last_attempt_at, last_error, last_http_status, paused_at, deleted_at, still_since, still_ms, fanned_out_to,
                    last_position`;
+const OF_RECOVERY = 'completed_at, pending, delivered, failed, cancelled, expired';
+const RECOVERY = `recovery_id, webhook_id, partner_id, since, held_back, deliveries, created_at, position, ${OF_RECOVERY}`;
 const OF_ATTEMPTS = 'webhook_id, partner_id, day, hour, outcome, http_status';
 
 /** Writes a batch in one statement; no row is written by two of its parts. */
@@ -172,13 +205,17 @@ const APPLY = `
     insert into webhook_attempt_hour as a (${OF_ATTEMPTS}, attempts, duration_ms)
     select ${OF_ATTEMPTS}, attempts, duration_ms from json_populate_recordset(null::webhook_attempt_hour, $5)
     on conflict (webhook_id, day, hour, outcome, http_status) do update
-    set attempts = a.attempts + excluded.attempts, duration_ms = a.duration_ms + excluded.duration_ms)
+    set attempts = a.attempts + excluded.attempts, duration_ms = a.duration_ms + excluded.duration_ms),
+  recoveries as (
+    insert into webhook_recovery (${RECOVERY}) select ${RECOVERY} from json_populate_recordset(null::webhook_recovery, $6)
+    on conflict (recovery_id) do update set (${OF_RECOVERY}) = row (${columnsOf('excluded', OF_RECOVERY)}))
   select`;
 
 const FORGOTTEN_AT_ONCE = 2_000;
 
 /** Deletes deliveries created before `day` (`YYYY-MM-DD`, UTC), whose streams the event store has deleted. */
 export async function forgetDeliveriesBefore(db: pg.Pool, day: string): Promise<void> {
+  await forgetBefore(db, ['webhook_recovery', 'created_at'], day);
   for (;;) {
     const { rows } = await db.query<{ webhook_id: string }>(OLDEST, [day, FORGOTTEN_AT_ONCE]);
     if (rows.length === 0) return;

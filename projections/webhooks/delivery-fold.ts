@@ -25,11 +25,28 @@ export interface DeliveryRow {
   /** Total suspension of the endpoint when the cycle began, milliseconds. */
   stood_still_ms: number;
   last_attempt_at: string | null;
+  last_duration_ms: number | null;
   delivered_at: string | null;
   next_attempt_at: string | null;
   http_status: number | null;
   error: string | null;
+  /** The earlier attempts, the oldest first; null: none. */
+  earlier_attempts: readonly EarlierAttempt[] | null;
+  /** The recovery that its cycle is part of. */
+  recovery_id: string | null;
 }
+
+/** An attempt that is not the delivery's last. */
+export interface EarlierAttempt {
+  readonly started_at: string;
+  /** null: an earlier release recorded it. */
+  readonly duration_ms: number | null;
+  readonly http_status: number | null;
+  readonly error: string | null;
+}
+
+/** Of a delivery, its last one aside. */
+const MAX_EARLIER_ATTEMPTS = 19;
 
 /** A new row with its immutable columns. */
 export interface NewDelivery extends DeliveryRow {
@@ -63,8 +80,28 @@ export interface AttemptsRow {
   duration_ms: number;
 }
 
+/** A row of `webhook_recovery`; instants in ISO 8601. Its deliveries are counted by their state while they are part of it. */
+export interface RecoveryRow {
+  readonly recovery_id: string;
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  readonly since: string;
+  readonly held_back: boolean;
+  /** As counted at the request. */
+  readonly deliveries: number;
+  readonly created_at: string;
+  /** Log position of the request, as text. */
+  readonly position: string;
+  completed_at: string | null;
+  pending: number;
+  delivered: number;
+  failed: number;
+  cancelled: number;
+  expired: number;
+}
+
 /** The rows of a batch as of each event, and those to be written. */
-export interface Fold extends Health {
+export interface Fold extends Health, Recoveries {
   readonly deliveries: Map<string, DeliveryRow>;
   readonly added: Map<string, NewDelivery>;
   readonly changed: Set<DeliveryRow>;
@@ -85,6 +122,9 @@ export function foldDelivery(fold: Fold, { type, data }: DeliveryEvent, position
       return;
     case 'webhooks.DeliveryRetried.v1':
       retried(fold, data);
+      return;
+    case 'webhooks.DeliveriesRetried.v1':
+      retriedAll(fold, data, position);
       return;
     case 'webhooks.DeliveriesExpired.v1':
       for (const id of data.delivery_ids) expired(fold, id);
@@ -112,10 +152,13 @@ function queued(fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>, position: 
     cycle_started_at: data.created_at,
     stood_still_ms: suspendedMs(health, data.created_at),
     last_attempt_at: null,
+    last_duration_ms: null,
     delivered_at: null,
     next_attempt_at: data.created_at,
     http_status: null,
     error: null,
+    earlier_attempts: null,
+    recovery_id: null,
   };
   fold.deliveries.set(row.delivery_id, row);
   fold.added.set(row.delivery_id, row);
@@ -128,9 +171,11 @@ function attempted(fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): voi
   if (row?.state !== 'pending' || row.cycle !== data.cycle || row.cycle_attempts + 1 !== data.attempt) return;
   change(fold, row, {
     state: data.state,
+    earlier_attempts: withLastAttempt(row),
     attempts: row.attempts + 1,
     cycle_attempts: data.attempt,
     last_attempt_at: data.started_at,
+    last_duration_ms: Math.max(0, Date.parse(data.ended_at) - Date.parse(data.started_at)),
     delivered_at: data.state === 'delivered' ? data.ended_at : null,
     next_attempt_at: data.next_attempt_at,
     http_status: data.http_status,
@@ -140,21 +185,53 @@ function attempted(fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): voi
   changeHealth(fold, data, data.ended_at, (health) => ({
     failures_in_row: data.error === null ? 0 : health.failures_in_row + 1,
     last_attempt_at: later(health.last_attempt_at, data.started_at),
+    last_error: data.error,
+    last_http_status: data.http_status,
   }));
+}
+
+function withLastAttempt(row: DeliveryRow): DeliveryRow['earlier_attempts'] {
+  const { earlier_attempts, last_attempt_at, last_duration_ms, http_status, error } = row;
+  if (last_attempt_at === null) return null;
+  const last = { started_at: last_attempt_at, duration_ms: last_duration_ms, http_status, error };
+  return [...(earlier_attempts ?? []), last].slice(-MAX_EARLIER_ATTEMPTS);
 }
 
 function retried(fold: Fold, data: Data<'webhooks.DeliveryRetried.v1'>): void {
   const row = fold.deliveries.get(data.delivery_id);
   if (!row || row.state === 'pending' || row.state === 'expired' || row.cycle + 1 !== data.cycle) return;
-  change(fold, row, {
-    state: 'pending',
-    cycle: data.cycle,
-    cycle_attempts: 0,
-    cycle_started_at: data.retried_at,
-    stood_still_ms: suspendedMs(healthOf(fold, data), data.retried_at),
-    delivered_at: null,
-    next_attempt_at: data.retried_at,
-  });
+  // The recovery that an earlier cycle was part of keeps its count.
+  row.recovery_id = null;
+  change(fold, row, newCycle(fold, row, data.retried_at));
+}
+
+const newCycle = (fold: Fold, row: DeliveryRow, at: string): Partial<DeliveryRow> => ({
+  state: 'pending',
+  cycle: row.cycle + 1,
+  cycle_attempts: 0,
+  cycle_started_at: at,
+  stood_still_ms: suspendedMs(healthOf(fold, row), at),
+  delivered_at: null,
+  next_attempt_at: at,
+});
+
+/**
+ * Applies a batch of a recovery. A delivery that failed, or that waits for its next attempt, begins a new cycle. One that is due
+ * already, and so may be under way, stays as it is: it would be sent twice otherwise.
+ */
+function retriedAll(fold: Fold, data: Data<'webhooks.DeliveriesRetried.v1'>, position: bigint): void {
+  const { recovery_id, retried_at } = data;
+  if (!fold.recoveries.has(recovery_id)) addTruncatedRecovery(fold, data, position);
+  for (const [id, cycle] of data.deliveries) {
+    const row = fold.deliveries.get(id);
+    if (!row || row.state === 'expired' || row.recovery_id === recovery_id || row.cycle + 1 !== cycle)
+      continue;
+    if (row.state === 'pending') leaveRecovery(fold, row.recovery_id);
+    row.recovery_id = null;
+    const waits = row.state === 'pending' && (row.next_attempt_at ?? '') > retried_at;
+    const isRetried = row.state === 'failed' || waits;
+    change(fold, row, { ...(isRetried ? newCycle(fold, row, retried_at) : {}), recovery_id });
+  }
 }
 
 function expired(fold: Fold, deliveryId: string): void {
@@ -172,6 +249,7 @@ function change(fold: Fold, row: DeliveryRow, to: Partial<DeliveryRow>): void {
 
 function count(fold: Fold, row: DeliveryRow, more: 1 | -1): void {
   const { webhook_id, partner_id, state } = row;
+  countInRecovery(fold, row.recovery_id, state, more);
   const day = row.created_at.slice(0, 10);
   const key = `${webhook_id} ${day} ${state}`;
   const total = fold.totals.get(key) ?? { webhook_id, partner_id, day, state, deliveries: 0 };
@@ -204,6 +282,49 @@ function countAttempt(
 const later = (known: string | null, other: string): string =>
   known !== null && known > other && !isAhead(Date.parse(known), Date.parse(other)) ? known : other;
 
+/** The recoveries that a batch may change. */
+export interface Recoveries {
+  readonly recoveries: Map<string, RecoveryRow>;
+  readonly changedRecoveries: Set<RecoveryRow>;
+}
+
+const NO_COUNTS = { pending: 0, delivered: 0, failed: 0, cancelled: 0, expired: 0 };
+
+function addRecovery(fold: Recoveries, row: RecoveryRow): void {
+  if (fold.recoveries.has(row.recovery_id)) return;
+  fold.recoveries.set(row.recovery_id, row);
+  fold.changedRecoveries.add(row);
+}
+
+/** In a rebuild, the request may have been truncated behind a snapshot. */
+function addTruncatedRecovery(
+  fold: Recoveries,
+  data: Data<'webhooks.DeliveriesRetried.v1'>,
+  position: bigint,
+): void {
+  const { recovery_id, webhook_id, partner_id, since, requested_at: created_at, retried_at } = data;
+  const known = { recovery_id, webhook_id, partner_id, since, created_at, position: position.toString() };
+  addRecovery(fold, { ...known, ...NO_COUNTS, held_back: false, deliveries: 0, completed_at: retried_at });
+}
+
+function countInRecovery(
+  fold: Recoveries,
+  recoveryId: string | null,
+  state: keyof typeof NO_COUNTS,
+  more: 1 | -1,
+): void {
+  const recovery = recoveryId === null ? undefined : fold.recoveries.get(recoveryId);
+  if (!recovery) return;
+  recovery[state] += more;
+  fold.changedRecoveries.add(recovery);
+}
+
+/** A pending delivery leaves its recovery for a later one. */
+function leaveRecovery(fold: Recoveries, recoveryId: string | null): void {
+  countInRecovery(fold, recoveryId, 'pending', -1);
+  countInRecovery(fold, recoveryId, 'cancelled', 1);
+}
+
 /** A row of `webhook_health`; positions as text. */
 export interface HealthRow {
   readonly webhook_id: string;
@@ -211,6 +332,9 @@ export interface HealthRow {
   pending: number;
   failures_in_row: number;
   last_attempt_at: string | null;
+  /** Why the last attempt failed; null: it succeeded, or there was none. */
+  last_error: string | null;
+  last_http_status: number | null;
   paused_at: string | null;
   deleted_at: string | null;
   /** Start of the current suspension; null: not suspended. */
@@ -232,7 +356,11 @@ export interface Health {
 }
 
 /** Applies an event of an endpoint to its health. */
-export function foldEndpoint(fold: Health, { type, data }: EndpointChangeEvent, position: bigint): void {
+export function foldEndpoint(
+  fold: Health & Recoveries,
+  { type, data }: EndpointChangeEvent,
+  position: bigint,
+): void {
   const known = healthOf(fold, data);
   if (known.last_position !== null && BigInt(known.last_position) >= position) return;
   const last_position = position.toString();
@@ -249,12 +377,31 @@ export function foldEndpoint(fold: Health, { type, data }: EndpointChangeEvent, 
     case 'webhooks.EndpointCreated.v1':
     case 'webhooks.SecretRotated.v1':
     case 'webhooks.SecretsResealed.v1':
-      Object.assign(known, { last_position });
-      fold.changedHealth.add(known);
+      setHealth(fold, known, { last_position });
       return;
+    case 'webhooks.RecoveryRequested.v1': {
+      const { requested_at: created_at, ...row } = data;
+      addRecovery(fold, { ...row, ...NO_COUNTS, created_at, position: last_position, completed_at: null });
+      setHealth(fold, known, { last_position });
+      return;
+    }
+    case 'webhooks.RecoveryCompleted.v1': {
+      const recovery = fold.recoveries.get(data.recovery_id);
+      if (recovery) {
+        recovery.completed_at = data.completed_at;
+        fold.changedRecoveries.add(recovery);
+      }
+      setHealth(fold, known, { last_position });
+      return;
+    }
     default:
       unreachable(type);
   }
+}
+
+function setHealth(fold: Health, health: HealthRow, to: Partial<HealthRow>): void {
+  Object.assign(health, to);
+  fold.changedHealth.add(health);
 }
 
 /** Applies a snapshot to an endpoint whose earlier events may have been truncated. */
@@ -286,6 +433,8 @@ export function healthOf(
     pending: 0,
     failures_in_row: 0,
     last_attempt_at: null,
+    last_error: null,
+    last_http_status: null,
     paused_at: null,
     deleted_at: null,
     still_since: null,

@@ -46,6 +46,9 @@ async function applyOne({ type, data }: EndpointEvent, origin: Origin, db: pg.Cl
       return deleted(data, origin, db);
     case 'webhooks.EndpointsSnapshotted.v1':
       return snapshotted(data, origin, db);
+    case 'webhooks.RecoveryRequested.v1':
+    case 'webhooks.RecoveryCompleted.v1':
+      return;
     default:
       unreachable(type);
   }

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { isoTime, utcDay } from '../../domain/kernel/time.ts';
 import {
   BREAKER_OPENS_AFTER,
+  type DeliveredType,
   deliveredTypeSchema,
   deliveryErrorSchema,
   WEBHOOK_HISTORY_MS,
@@ -102,6 +103,90 @@ function storedAs(status: Exclude<DeliveryState, 'expired'>, deleted: boolean): 
 export async function listDeliveries(db: DatabasePool, query: PageQuery): Promise<readonly FoundDelivery[]> {
   const page = pageQuery(query);
   return page === null ? [] : db.any(sql.type(deliveryRow)`${page}`);
+}
+
+/** What a search of the dashboard asks for. Days are instants; null: any. */
+export interface DeliverySearch extends Omit<PageQuery, 'before'> {
+  readonly type: DeliveredType | null;
+  /** ISO 8601, inclusive and exclusive. */
+  readonly from: string | null;
+  readonly to: string | null;
+  /** The last row of the page before. */
+  readonly after: { readonly created_at: string; readonly position: string } | null;
+}
+
+/** The query of a search, newest first: a walk along the index for each state and type that it needs. */
+export function searchQuery(search: DeliverySearch) {
+  const { webhookId, deleted, status, type, from, to, after, limit, now } = search;
+  const at = isoTime(now);
+  const oldest = isoTime(now - WEBHOOK_HISTORY_MS);
+  const until = to ?? FAR_AHEAD;
+  const cursor = after ?? { created_at: FAR_AHEAD, position: String(LAST) };
+  // A bound of its own, because an index scan that has two upper bounds may begin at the wrong one.
+  const newest = cursor.created_at < until ? cursor.created_at : until;
+  const walk = (more: ReturnType<typeof isUnswept>) => sql.fragment`
+    (select ${columns(at, deleted)} from read.webhook_delivery
+     where webhook_id = ${webhookId} and created_at > ${oldest}::timestamptz
+       and created_at >= ${from ?? oldest}::timestamptz and created_at <= ${newest}::timestamptz
+       and created_at <> ${until}::timestamptz
+       and not (created_at = ${cursor.created_at}::timestamptz and position >= ${cursor.position}::bigint) and ${more}
+     order by webhook_delivery.created_at desc, webhook_delivery.position desc limit ${limit})`;
+  const types = type === null ? deliveredTypeSchema.options : [type];
+  const walks = (state: string, more = sql.fragment`true`) =>
+    types.map((each) => walk(sql.fragment`state = ${state} and type = ${each} and ${more}`));
+  const isKept = sql.fragment`payload_expires_at > ${at}::timestamptz`;
+  const parts =
+    status === null
+      ? STORED.flatMap((state) => walks(state))
+      : status === 'expired'
+        ? [
+            ...walks('expired'),
+            walk(sql.fragment`${isUnswept(at)} and type = any (${sql.array([...types], 'text')})`),
+          ]
+        : storedAs(status, deleted).flatMap((state) => walks(state, isKept));
+  if (parts.length === 0) return null;
+  return sql.fragment`
+    select * from (${sql.join(parts, sql.fragment` union all `)}) page
+    order by page.created_at::timestamptz desc, page.position::bigint desc limit ${limit}`;
+}
+
+const FAR_AHEAD = '9999-01-01T00:00:00.000Z';
+
+/** A page of a search. */
+export async function searchDeliveries(
+  db: DatabasePool,
+  search: DeliverySearch,
+): Promise<readonly FoundDelivery[]> {
+  const page = searchQuery(search);
+  return page === null ? [] : db.any(sql.type(deliveryRow)`${page}`);
+}
+
+const attemptRow = z.object({
+  started_at: z.string(),
+  duration_ms: z.number().nullable(),
+  http_status: z.number().nullable(),
+  error: deliveryErrorSchema.nullable(),
+});
+const attemptsRow = z.object({
+  earlier_attempts: z.array(attemptRow).nullable(),
+  started_at: z.string().nullable(),
+  duration_ms: z.number().nullable(),
+  http_status: z.number().nullable(),
+  error: deliveryErrorSchema.nullable(),
+});
+
+/** Returns the last attempts at a delivery, at most twenty, the newest first. */
+export async function listAttempts(
+  db: DatabasePool,
+  webhookId: string,
+  deliveryId: string,
+): Promise<readonly z.output<typeof attemptRow>[]> {
+  const row = await db.maybeOne(sql.type(attemptsRow)`
+    select earlier_attempts, last_attempt_at as started_at, last_duration_ms as duration_ms, http_status, error
+    from read.webhook_delivery where delivery_id = ${deliveryId} and webhook_id = ${webhookId}`);
+  if (!row || row.started_at === null) return [];
+  const { earlier_attempts, started_at, ...last } = row;
+  return [...(earlier_attempts ?? []), { ...last, started_at }].toReversed();
 }
 
 /** One delivery of an endpoint's. `now` in milliseconds. */

@@ -373,10 +373,15 @@ describe('failed deliveries', () => {
 
     answer = 204;
     const answers = await page.send(`${at}/retry`, { since: day });
-    expect(answers.statusCode, answers.body).toBe(200);
-    expect(answers.body).toContain('1 delivery is being attempted anew');
+    expect([answers.statusCode, answers.headers.location]).toEqual([
+      303,
+      expect.stringMatching(`^/dashboard/webhooks/${id}/recoveries/`),
+    ]);
     const delivered = (all: Record<string, string>) => all[recent] === 'delivered';
     expect(await eventually('it is delivered', passing, delivered)).toMatchObject({ [old]: 'failed' });
+    page = await loggedIn(api, user);
+    const progress = await page.get(String(answers.headers.location).replace('/dashboard', ''));
+    expect(progress.body).toContain('Done: 1 delivery of 1 arrived.');
   }, 90_000);
 });
 

@@ -92,7 +92,31 @@ print(json.dumps([verify("${WHSEC}", h, base64.b64decode(b)) for h, b in json.lo
   });
 });
 
+const php = spawnSync('php', ['--version']).status === 0;
+
+it.skipIf(!php)('verifies the same in PHP', async () => {
+  await writeFile(join(folder, 'verify.php'), `<?php\n${block('php')}`);
+  const script = `require 'verify.php'; $found = array_map(
+    fn ($case) => verify('${WHSEC}', (array) $case[0], base64_decode($case[1])), json_decode($argv[1]));
+    echo json_encode($found);`;
+  const cases = JSON.stringify(CASES.map(([, headers, body]) => [headers, body.toString('base64')]));
+  const { stdout } = await promisify(execFile)('php', ['-r', script, '--', cases], { cwd: folder });
+  expect(JSON.parse(stdout)).toEqual(
+    CASES.map(([, , body, genuine]) => (genuine ? JSON.parse(body.toString()) : null)),
+  );
+});
+
 describe('docs/webhooks.md', () => {
+  it.each([
+    ['ts', 'typescript'],
+    ['python', 'python'],
+    ['go', 'go'],
+    ['php', 'php'],
+  ])('has the snippet in %s that the page of an endpoint shows', async (language, name) => {
+    const snippet = new URL(`../../web/dashboard/snippets/${name}.txt`, import.meta.url);
+    expect(`${block(language)}\n`).toBe(await readFile(snippet, 'utf8'));
+  });
+
   it('lists every delivery error', () => {
     const table = page.slice(page.indexOf('| `error` |'));
     for (const error of deliveryErrorSchema.options) expect(table).toContain(`\`${error}\``);

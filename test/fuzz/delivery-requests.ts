@@ -32,7 +32,18 @@ export const deliveryRequests = (known: Known, authorization: fc.Arbitrary<strin
     .tuple(oneOf(webhooks, 'x'), idAmong(deliveries))
     .map(([webhook, id]) => `/v1/webhooks/${webhook}/deliveries/${id}`);
   const retry = seldomAsking(one.map((at) => `${at}/retry`));
+  const recover = seldomAsking(endpoint.map((at) => `${at}/recover`));
+  const since = fc.constantFrom('2026-03-14T00:00:00Z', '2026-03-14', '\u0000', 7, null, undefined);
+  const recoverBody = fc.record({ since, extra: fc.constantFrom(undefined, undefined, 1) });
+  const recovery = fc.tuple(endpoint, idAmong(deliveries)).map(([at, id]) => `${at}/recoveries/${id}`);
   return fc.oneof(
+    {
+      arbitrary: fc
+        .tuple(request('POST', recover, '{}'), recoverBody)
+        .map(([asked, body]) => ({ ...asked, body: Buffer.from(JSON.stringify(body)) })),
+      weight: 2,
+    },
+    { arbitrary: request('GET', seldomAsking(recovery), ''), weight: 1 },
     { arbitrary: request('GET', history, ''), weight: 6 },
     { arbitrary: request('GET', seldomAsking(one), ''), weight: 6 },
     { arbitrary: request('POST', retry, ''), weight: 5 },

@@ -107,3 +107,48 @@ export const expired = (of: TestEndpoint, deliveries: readonly TestDelivery[]): 
     delivery_ids: deliveries.map(({ delivery_id }) => delivery_id),
   },
 });
+
+export interface TestRecovery {
+  readonly recovery_id: string;
+  readonly since: number;
+}
+
+export const aRecovery = (since: number): TestRecovery => ({ recovery_id: randomUUID(), since });
+
+export const recoveryRequested = (
+  of: TestEndpoint,
+  { recovery_id, since }: TestRecovery,
+  at: number,
+  over: { readonly deliveries?: number; readonly held_back?: boolean } = {},
+): EndpointChangeEvent => ({
+  type: 'webhooks.RecoveryRequested.v1',
+  data: {
+    ...{ webhook_id: of.webhook_id, partner_id: of.partner_id, recovery_id, since: isoTime(since) },
+    ...{ deliveries: 0, held_back: false, ...over },
+    requested_at: isoTime(at),
+  },
+});
+
+export const recoveryCompleted = (
+  of: TestEndpoint,
+  { recovery_id }: TestRecovery,
+  at: number,
+): EndpointChangeEvent => ({
+  type: 'webhooks.RecoveryCompleted.v1',
+  data: { webhook_id: of.webhook_id, partner_id: of.partner_id, recovery_id, completed_at: isoTime(at) },
+});
+
+/** Each delivery with the cycle that it begins. */
+export const retriedAll = (
+  of: TestEndpoint,
+  { recovery_id, since }: TestRecovery,
+  deliveries: readonly (readonly [TestDelivery, cycle: number])[],
+  at: number,
+): DeliveryEvent => ({
+  type: 'webhooks.DeliveriesRetried.v1',
+  data: {
+    ...{ webhook_id: of.webhook_id, partner_id: of.partner_id, recovery_id, since: isoTime(since) },
+    ...{ requested_at: isoTime(at), retried_at: isoTime(at) },
+    deliveries: deliveries.map(([{ delivery_id }, cycle]) => [delivery_id, cycle]),
+  },
+});

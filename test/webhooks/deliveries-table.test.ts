@@ -12,13 +12,17 @@ import { AT } from '../lookup/lookup-events.ts';
 import {
   aDelivery,
   anEndpoint,
+  aRecovery,
   attempted,
   created,
   enabled,
   expired,
   queued,
+  recoveryCompleted,
+  recoveryRequested,
   removed,
   retried,
+  retriedAll,
   type TestDelivery,
   type TestEndpoint,
 } from '../support/deliveries.ts';
@@ -53,6 +57,7 @@ const rows = async () => ({
     )
   ).rows,
   health: (await db.query('select * from webhook_health order by webhook_id')).rows,
+  recoveries: (await db.query('select * from webhook_recovery order by position')).rows,
   attempts: (
     await db.query(
       `select day::text, hour, outcome, http_status, attempts::int, duration_ms::int
@@ -157,6 +162,132 @@ describe('the read model of deliveries', () => {
     ]);
   });
 
+  it('keeps the attempts before the last one, over all cycles', async () => {
+    const d = aDelivery(endpoint);
+    const found = await applied(
+      queued(d, AT),
+      attempted(d, { at: AT + 1_000, error: 'http_status' }),
+      attempted(d, { attempt: 2, at: AT + 2_000 }),
+      retried(d, 2, AT + 3_000),
+      attempted(d, { cycle: 2, at: AT + 4_000, error: 'timeout' }),
+    );
+    expect(found.deliveries).toMatchObject([
+      {
+        last_duration_ms: 100,
+        error: 'timeout',
+        earlier_attempts: [
+          { started_at: isoTime(AT + 900), duration_ms: 100, http_status: 500, error: 'http_status' },
+          { started_at: isoTime(AT + 1_900), duration_ms: 100, http_status: 200, error: null },
+        ],
+      },
+    ]);
+  });
+
+  it('keeps at most 19 attempts before the last one', async () => {
+    const d = aDelivery(endpoint);
+    const [row] = (
+      await applied(
+        queued(d, AT),
+        ...Array.from({ length: 25 }, (_, n) =>
+          attempted(d, { attempt: n + 1, at: AT + n, error: 'timeout' }),
+        ),
+      )
+    ).deliveries;
+    expect(row.earlier_attempts).toHaveLength(19);
+    expect(row.earlier_attempts.at(-1).started_at).toBe(isoTime(AT + 23 - 100));
+  });
+
+  it('says why the last attempt of an endpoint failed', async () => {
+    const d = aDelivery(endpoint);
+    const { health } = await applied(
+      queued(d, AT),
+      attempted(d, { at: AT + 1_000, error: 'timeout' }),
+      attempted(d, { attempt: 2, at: AT + 2_000, error: 'http_status' }),
+    );
+    expect(health).toMatchObject([{ last_error: 'http_status', last_http_status: 500, failures_in_row: 2 }]);
+  });
+
+  it('begins a new cycle in a recovery for what failed or waits, once, and leaves what is due as it is', async () => {
+    const [failed, waits, due, done, gone] = Array.from({ length: 5 }, () => aDelivery(endpoint)) as [
+      TestDelivery,
+      TestDelivery,
+      TestDelivery,
+      TestDelivery,
+      TestDelivery,
+    ];
+    const recovery = aRecovery(AT);
+    const all = [failed, waits, due, done, gone].map((d) => [d, 2] as const);
+    const {
+      deliveries: found,
+      recoveries,
+      health,
+    } = await applied(
+      created(endpoint, AT),
+      ...[failed, waits, due, done, gone].map((d) => queued(d, AT)),
+      attempted(failed, { at: AT + 1_000, error: 'timeout', final: true }),
+      attempted(waits, { at: AT + 2_000, error: 'timeout' }),
+      expired(endpoint, [gone]),
+      recoveryRequested(endpoint, recovery, AT + 3_000, { deliveries: 3, held_back: true }),
+      attempted(done, { at: AT + 3_500 }),
+      retriedAll(endpoint, recovery, all, AT + 4_000),
+      // A repeat, with the same cycles.
+      retriedAll(endpoint, recovery, all, AT + 5_000),
+      recoveryCompleted(endpoint, recovery, AT + 6_000),
+      attempted(failed, { cycle: 2, at: AT + 7_000 }),
+    );
+    const { recovery_id } = recovery;
+    expect(found).toMatchObject([
+      { ...failed, state: 'delivered', cycle: 2, recovery_id },
+      { ...waits, state: 'pending', cycle: 2, cycle_attempts: 0, next_attempt_at: new Date(AT + 4_000) },
+      { ...due, state: 'pending', cycle: 1, next_attempt_at: new Date(AT), recovery_id },
+      { ...done, state: 'delivered', cycle: 1, recovery_id },
+      { ...gone, state: 'expired', cycle: 1, recovery_id: null },
+    ]);
+    const counts = { pending: '2', delivered: '2', failed: '0', cancelled: '0', expired: '0' };
+    const times = { created_at: new Date(AT + 3_000), completed_at: new Date(AT + 6_000) };
+    expect(recoveries).toMatchObject([
+      { recovery_id, deliveries: '3', held_back: true, ...counts, ...times },
+    ]);
+    expect(health).toMatchObject([{ pending: '2' }]);
+  });
+
+  it('counts the outcome of an attempt that was under way when its delivery was recovered', async () => {
+    const d = aDelivery(endpoint);
+    const recovery = aRecovery(AT);
+    const { deliveries: found } = await applied(
+      queued(d, AT),
+      retriedAll(endpoint, recovery, [[d, 2]], AT + 1_000),
+      attempted(d, { at: AT + 2_000 }),
+    );
+    expect(found).toMatchObject([{ state: 'delivered', attempts: 1, cycle: 1 }]);
+  });
+
+  it('leaves the counts of a recovery to it when its deliveries are retried again', async () => {
+    const [again, taken] = [aDelivery(endpoint), aDelivery(endpoint)];
+    const [first, second] = [aRecovery(AT), aRecovery(AT)];
+    const { recoveries } = await applied(
+      created(endpoint, AT),
+      ...[again, taken].flatMap((d) => [queued(d, AT), attempted(d, { at: AT, error: 'dns', final: true })]),
+      recoveryRequested(endpoint, first, AT + 1_000),
+      retriedAll(
+        endpoint,
+        first,
+        [again, taken].map((d) => [d, 2] as const),
+        AT + 1_000,
+      ),
+      attempted(again, { cycle: 2, at: AT + 2_000, error: 'dns', final: true }),
+      attempted(taken, { cycle: 2, at: AT + 2_000, error: 'dns' }),
+      retried(again, 3, AT + 3_000),
+      attempted(again, { cycle: 3, at: AT + 3_000 }),
+      recoveryRequested(endpoint, second, AT + 4_000),
+      retriedAll(endpoint, second, [[taken, 3]], AT + 4_000),
+    );
+    expect(recoveries).toMatchObject([
+      { recovery_id: first.recovery_id, failed: '1', cancelled: '1', pending: '0', delivered: '0' },
+      { recovery_id: second.recovery_id, failed: '0', cancelled: '0', pending: '1' },
+    ]);
+  });
+
   it('counts an endpoint as suspended while it is paused or its breaker is open, and once when both hold', async () => {
     const ds = Array.from({ length: 11 }, () => aDelivery(endpoint));
     const [first, last] = [ds[0], ds[10]] as [TestDelivery, TestDelivery];
@@ -185,7 +316,14 @@ describe('the read model of deliveries after random events', () => {
   const time = fc.nat(40).map((n) => AT + n * 20 * MINUTE);
   const error = fc.constantFrom(null, 'timeout' as const, 'connect' as const, 'timeout' as const);
   const small = fc.integer({ min: 1, max: 3 });
+  const recoveries = [aRecovery(AT), aRecovery(AT)];
   const event = fc.oneof(
+    {
+      arbitrary: fc
+        .tuple(fc.constantFrom(...recoveries), fc.array(fc.tuple(anyDelivery, small), { maxLength: 4 }), time)
+        .map(([recovery, some, at]) => retriedAll(endpoints[0], recovery, some, at)),
+      weight: 2,
+    },
     { arbitrary: fc.tuple(anyDelivery, time).map(([d, at]) => queued(d, at, String(at))), weight: 4 },
     {
       arbitrary: fc
@@ -231,6 +369,12 @@ describe('the read model of deliveries after random events', () => {
         for (const { webhook_id, pending } of atOnce.health) {
           const waiting = atOnce.deliveries.filter(
             (d) => d.webhook_id === webhook_id && d.state === 'pending',
+          );
+          expect(Number(pending)).toBe(waiting.length);
+        }
+        for (const { recovery_id, pending } of atOnce.recoveries) {
+          const waiting = atOnce.deliveries.filter(
+            (d) => d.recovery_id === recovery_id && d.state === 'pending',
           );
           expect(Number(pending)).toBe(waiting.length);
         }

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { DAY, isoTime } from '../../domain/kernel/time.ts';
+import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import {
   type Endpoint,
   type EndpointCommand,
   type Endpoints,
   endpointsDecider,
+  recoverableSince,
   snapshotEndpoints,
 } from '../../domain/webhooks/endpoints.ts';
 import type { EndpointChangeEvent } from '../../domain/webhooks/events.ts';
@@ -270,6 +271,101 @@ describe("a webhook endpoint's secret", () => {
       secret_rotation_until: isoTime(AT + DAY),
       updated_at: isoTime(AT),
     });
+  });
+});
+
+describe('a recovery of a webhook endpoint', () => {
+  const facts = (nth: number) => ({
+    ...{ partner_id: ANNA, webhook_id: id(1), recovery_id: id(nth) },
+    ...{ since: isoTime(AT - DAY), deliveries: 7, held_back: true },
+  });
+  const recover = (nth: number, over: Partial<Of<'Recover'>> = {}): Of<'Recover'> => ({
+    ...{ type: 'Recover', ...facts(nth), settled: null, has_room: true, at: AT, ...over },
+  });
+  const requested = (nth: number, at = AT): EndpointChangeEvent => ({
+    type: 'webhooks.RecoveryRequested.v1',
+    data: { ...facts(nth), requested_at: isoTime(at) },
+  });
+  const complete = (nth: number): Of<'CompleteRecovery'> => {
+    const { partner_id, webhook_id, recovery_id } = facts(nth);
+    return { type: 'CompleteRecovery', partner_id, webhook_id, recovery_id, at: AT };
+  };
+  const completed = (nth: number): EndpointChangeEvent => {
+    const { partner_id, webhook_id, recovery_id } = facts(nth);
+    return {
+      type: 'webhooks.RecoveryCompleted.v1',
+      data: { partner_id, webhook_id, recovery_id, completed_at: isoTime(AT) },
+    };
+  };
+
+  it('is requested of an enabled endpoint, with room in the queue', () => {
+    given(endpointsDecider, [created(1)])
+      .when(recover(20))
+      .thenEvents([requested(20)]);
+    given(endpointsDecider, []).when(recover(20)).thenRefused('webhook_not_found');
+    given(endpointsDecider, [created(1), updated(1, { enabled: false })])
+      .when(recover(20))
+      .thenRefused('webhook_disabled');
+    given(endpointsDecider, [created(1), deleted(1)])
+      .when(recover(20))
+      .thenRefused('webhook_disabled');
+    given(endpointsDecider, [created(1)])
+      .when(recover(20, { has_room: false }))
+      .thenRefused('webhook_queue_full');
+  });
+
+  it('runs alone until its deliveries are due, and then while one of them is pending, for a minute', () => {
+    const running = [created(1), requested(20)];
+    given(endpointsDecider, running)
+      .when(recover(21, { settled: id(20), has_room: false }))
+      .thenEvents([]);
+    expect(one(...running)?.recovery).toMatchObject({ recovery_id: id(20), completed_at: null });
+    const due = [...running, completed(20)];
+    given(endpointsDecider, due).when(recover(21)).thenEvents([]);
+    given(endpointsDecider, due)
+      .when(recover(21, { settled: id(20) }))
+      .thenEvents([requested(21)]);
+    given(endpointsDecider, due)
+      .when(recover(21, { at: AT + MINUTE }))
+      .thenEvents([requested(21, AT + MINUTE)]);
+  });
+
+  it('is requested and completed once, also of an endpoint that was deleted meanwhile', () => {
+    given(endpointsDecider, [created(1), requested(20), completed(20)])
+      .when(recover(20, { settled: id(20) }))
+      .thenEvents([]);
+    given(endpointsDecider, [created(1), requested(20), deleted(1)])
+      .when(complete(20))
+      .thenEvents([completed(20)]);
+    given(endpointsDecider, [created(1), requested(20), completed(20)])
+      .when(complete(20))
+      .thenEvents([]);
+    given(endpointsDecider, [created(1), requested(20)])
+      .when(complete(19))
+      .thenEvents([]);
+  });
+
+  it('begins at a UTC timestamp of the last 30 days', () => {
+    expect(recoverableSince('2026-03-14T09:26:53Z', Date.parse('2026-03-14T09:26:53Z'))).toBe(
+      '2026-03-14T09:26:53.000Z',
+    );
+    expect(recoverableSince(isoTime(AT - 30 * DAY), AT)).toBe(isoTime(AT - 30 * DAY));
+    const wrong = [
+      isoTime(AT - 30 * DAY - 1),
+      isoTime(AT + 1),
+      '2026-02-30T00:00:00Z',
+      '2026-03-01',
+      7,
+      null,
+    ];
+    for (const since of [...wrong, '2026-03-01T00:00:00+01:00', undefined])
+      expect(recoverableSince(since, AT)).toBeNull();
+  });
+
+  it('stays in a snapshot', () => {
+    const state = fold(created(1), requested(20), completed(20));
+    const restored = endpointsDecider.evolve(endpointsDecider.initial, snapshotEndpoints(state));
+    expect(restored.byId.get(id(1))?.recovery).toEqual(state.byId.get(id(1))?.recovery);
   });
 });
 

@@ -122,6 +122,17 @@ class ClientTest(ServiceTestCase):
         failed = self.failure(client.usage)
         self.assertEqual((failed.status, failed.code, failed.outcome), (403, None, "refused"))
 
+    def test_a_recovery_takes_an_aware_datetime_and_is_repeated_after_a_lost_connection(self) -> None:
+        started = {"recovery_id": "r1", "deliveries": 2, "status_url": "/v1/webhooks/w1/recoveries/r1"}
+        client = self.serve(None, (202, {}, started), (200, {}, {"recovery_id": "r1", "pending": 0}))
+        since = datetime(2026, 3, 14, 23, 0, tzinfo=timezone(timedelta(hours=1)))
+        self.assertEqual(client.webhooks.recover("w1", since), started)
+        self.assertEqual(client.webhooks.recovery("w1", "r1")["pending"], 0)
+        self.assertEqual(self.methods(), ["POST /v1/webhooks/w1/recover"] * 2 + ["GET /v1/webhooks/w1/recoveries/r1"])
+        self.assertEqual(self.service.requests[0]["body"], {"since": "2026-03-14T22:00:00.000Z"})
+        with self.assertRaises(ValueError):
+            client.webhooks.recover("w1", datetime(2026, 3, 14))
+
 
 if __name__ == "__main__":
     unittest.main()

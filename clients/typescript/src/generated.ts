@@ -31,6 +31,8 @@ export const endpoints = {
   listWebhookDeliveries: ['GET', '/v1/webhooks/{webhook_id}/deliveries'],
   getWebhookDelivery: ['GET', '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}'],
   retryWebhookDelivery: ['POST', '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry'],
+  recoverWebhook: ['POST', '/v1/webhooks/{webhook_id}/recover'],
+  getWebhookRecovery: ['GET', '/v1/webhooks/{webhook_id}/recoveries/{recovery_id}'],
   readHealth: ['GET', '/healthz'],
 } as const;
 
@@ -614,6 +616,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/webhooks/{webhook_id}/recover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry what failed or waits since an outage
+         * @description Begins a retry cycle for each delivery that was queued since then and failed, or waits because earlier attempts failed or the endpoint failed ten times in a row: with the same event id, once each. It goes on by itself. While one runs, that one is answered: until none of its deliveries is pending, at most for a minute after all of them were made due.
+         */
+        post: operations["recoverWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{webhook_id}/recoveries/{recovery_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The progress of a recovery
+         * @description Its deliveries by state. A delivery that is retried again later counts here as it was before. Kept for 90 days.
+         */
+        get: operations["getWebhookRecovery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -731,6 +773,14 @@ export interface components {
             events?: ("session.created" | "reveal.completed")[];
             /** @description false pauses; what happens meanwhile is not delivered later. */
             enabled?: boolean;
+        };
+        WebhookRecover: {
+            /**
+             * Format: date-time
+             * @description A UTC timestamp of the last 30 days, when the outage began.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            since: string;
         };
         /** @description A pixel recorded a new session. */
         SessionCreatedEvent: {
@@ -1736,6 +1786,57 @@ export interface components {
         };
         /** @description What receivers get. */
         WebhookEvent: components["schemas"]["SessionCreatedEvent"] | components["schemas"]["RevealCompletedEvent"] | components["schemas"]["WebhookTestEvent"];
+        /** @description The recovery that runs. */
+        WebhookRecoveryStarted: {
+            /**
+             * Format: uuid
+             * @description The recovery.
+             */
+            recovery_id: string;
+            /** @description Deliveries that it covers; until all of them have been made due, as counted at the request, up to 1,000,000. */
+            deliveries: number;
+            /** @description Where its progress is: a relative URL. */
+            status_url: string;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
+        };
+        /** @description A recovery, and its deliveries by state. */
+        WebhookRecovery: {
+            /**
+             * Format: uuid
+             * @description The recovery.
+             */
+            recovery_id: string;
+            /**
+             * Format: date-time
+             * @description It covers deliveries that were queued from then on.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            since: string;
+            /** @description Deliveries that it covers; until all of them have been made due, as counted at the request, up to 1,000,000. */
+            deliveries: number;
+            pending: number;
+            delivered: number;
+            failed: number;
+            /** @description The endpoint was deleted, or a later recovery took them over. */
+            cancelled: number;
+            expired: number;
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
+        };
         /** @description The process is running; lookups may still be unavailable. */
         Health: {
             /** @constant */
@@ -1770,6 +1871,7 @@ export type TrackerUpdate = components['schemas']['TrackerUpdate'];
 export type CustomDomainCreate = components['schemas']['CustomDomainCreate'];
 export type WebhookCreate = components['schemas']['WebhookCreate'];
 export type WebhookUpdate = components['schemas']['WebhookUpdate'];
+export type WebhookRecover = components['schemas']['WebhookRecover'];
 export type SessionCreatedEvent = components['schemas']['SessionCreatedEvent'];
 export type SessionPreview = components['schemas']['SessionPreview'];
 export type CustomParameters = components['schemas']['CustomParameters'];
@@ -1814,6 +1916,8 @@ export type WebhookDeliveryList = components['schemas']['WebhookDeliveryList'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 export type WebhookDeliveryDetail = components['schemas']['WebhookDeliveryDetail'];
 export type WebhookEvent = components['schemas']['WebhookEvent'];
+export type WebhookRecoveryStarted = components['schemas']['WebhookRecoveryStarted'];
+export type WebhookRecovery = components['schemas']['WebhookRecovery'];
 export type Health = components['schemas']['Health'];
 export type ErrorBody = components['schemas']['ErrorBody'];
 export type $defs = Record<string, never>;
@@ -2581,6 +2685,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookDeliveryDetail"];
+                };
+            };
+        };
+    };
+    recoverWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookRecover"];
+            };
+        };
+        responses: {
+            /** @description The recovery runs. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookRecoveryStarted"];
+                };
+            };
+        };
+    };
+    getWebhookRecovery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+                /** @description The recovery. */
+                recovery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The recovery. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookRecovery"];
                 };
             };
         };

@@ -31,6 +31,7 @@ const REPEATABLE: ReadonlySet<OperationId> = new Set<OperationId>([
   'enableTracker',
   'deleteTracker',
   'createDomain',
+  'recoverWebhook',
 ]);
 
 /** Whether it may be repeated after an unknown outcome. */

@@ -7,6 +7,8 @@ import type {
   WebhookDelivery,
   WebhookDeliveryDetail,
   WebhookList,
+  WebhookRecovery,
+  WebhookRecoveryStarted,
   WebhookSecret,
   WebhookTest,
   WebhookUpdate,
@@ -35,6 +37,10 @@ export interface Webhooks {
   delivery(webhookId: string, deliveryId: string, options?: CallOptions): Promise<WebhookDeliveryDetail>;
   /** Delivers the event again, under the same id. */
   retryDelivery(webhookId: string, deliveryId: string, options?: CallOptions): Promise<WebhookDeliveryDetail>;
+  /** Delivers again what failed or waits and was queued since then; answers the recovery that runs, if one does. */
+  recover(webhookId: string, since: Date | string, options?: CallOptions): Promise<WebhookRecoveryStarted>;
+  /** The progress of a recovery. */
+  recovery(webhookId: string, recoveryId: string, options?: CallOptions): Promise<WebhookRecovery>;
 }
 
 export const createWebhooks = ({ body }: Caller): Webhooks => {
@@ -65,5 +71,13 @@ export const createWebhooks = ({ body }: Caller): Webhooks => {
       body('getWebhookDelivery', one(webhookId, deliveryId), options),
     retryDelivery: (webhookId, deliveryId, options) =>
       body('retryWebhookDelivery', one(webhookId, deliveryId), options),
+    recover: (webhookId, since, options) =>
+      body(
+        'recoverWebhook',
+        { ...of(webhookId), body: { since: typeof since === 'string' ? since : since.toISOString() } },
+        options,
+      ),
+    recovery: (webhookId, recoveryId, options) =>
+      body('getWebhookRecovery', { path: { webhook_id: webhookId, recovery_id: recoveryId } }, options),
   };
 };

@@ -65,6 +65,12 @@ const calls: Record<keyof typeof endpoints, [(client: Client) => Promise<unknown
     (c) => c.webhooks.retryDelivery(webhook, delivery),
     'POST /v1/webhooks/w1/deliveries/l1/retry',
   ],
+  recoverWebhook: [
+    (c) => c.webhooks.recover(webhook, new Date(0)),
+    'POST /v1/webhooks/w1/recover',
+    { since: '1970-01-01T00:00:00.000Z' },
+  ],
+  getWebhookRecovery: [(c) => c.webhooks.recovery(webhook, 'r1'), 'GET /v1/webhooks/w1/recoveries/r1'],
   readHealth: [(c) => c.health(), 'GET /healthz'],
 };
 

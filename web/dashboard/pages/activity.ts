@@ -110,6 +110,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'webhook.created': 'Endpoint created',
   'webhook.updated': 'Endpoint changed',
   'webhook.secret_rotated': 'Signing secret rotated',
+  'webhook.recovered': 'Deliveries retried',
   'webhook.deleted': 'Endpoint deleted',
   'reveal.completed': 'Session revealed',
   'ledger.audited': 'Ledger audited',

@@ -1,110 +1,246 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { DeliveryBody, DeliveryState } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
+import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, type Refused, textOf, type Visit } from '../api.ts';
+import { mayChange, type Refused, type Visit } from '../api.ts';
 import {
   badge,
+  type Content,
   copyable,
   count,
   counted,
   facts,
   field,
   form,
+  type Html,
   html,
   nothingYet,
+  notice,
+  pager,
+  panel,
   select,
+  table,
   tableOr,
 } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
+import { linkTo } from '../scope.ts';
+import { failureText, soon, stateBadge } from './webhook-health.ts';
+import { leftText } from './webhooks.ts';
 
-export interface RetriedAll {
-  readonly retried: number;
-  /** Whether none of them is left. */
-  readonly all: boolean;
-  /** Why it stopped before its end; null: it did not, or its time limit passed. */
-  readonly refused: ErrorAnswer | null;
+export interface ListedDelivery extends DeliveryBody {
+  /** Its place in the log; with `created_at` its place in the list. */
+  readonly position: string;
+}
+
+export interface Attempt {
+  readonly started_at: string;
+  readonly duration_ms: number | null;
+  readonly http_status: number | null;
+  readonly error: DeliveryBody['error'];
+}
+
+/** Filters of a list; null: any. */
+export interface DeliveryFilters {
+  readonly status: DeliveryState | null;
+  readonly type: DeliveryBody['type'] | null;
+  /** ISO 8601, inclusive and exclusive. */
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly after: { readonly created_at: string; readonly position: string } | null;
 }
 
 export interface DeliveryDeps {
-  /**
-   * Retries failed deliveries of an endpoint that were queued since a UTC day (`YYYY-MM-DD`), as many as the time
-   * limit allows.
-   */
-  readonly retryFailedSince: (visit: Visit, webhookId: string, day: string) => Promise<RetriedAll>;
+  readonly health: (visit: Visit, webhookId: string | null) => Promise<readonly EndpointHealth[]>;
+  /** The newest first, at most `limit`. */
+  readonly search: (
+    visit: Visit,
+    webhook: WebhookBody,
+    filters: DeliveryFilters,
+    limit: number,
+  ) => Promise<readonly ListedDelivery[]>;
+  /** Finds a delivery by its id or by that of its event. */
+  readonly find: (visit: Visit, webhook: WebhookBody, id: string) => Promise<ListedDelivery | null>;
+  /** The last attempts at a delivery, the newest first. */
+  readonly attemptsAt: (webhookId: string, deliveryId: string) => Promise<readonly Attempt[]>;
 }
 
 const WEBHOOK = '/v1/webhooks/:webhook_id';
 const DELIVERY = `${WEBHOOK}/deliveries/:delivery_id`;
 const PATH = '/dashboard/webhooks/:webhook_id/deliveries';
-const STATES: readonly DeliveryState[] = ['pending', 'delivered', 'failed', 'cancelled', 'expired'];
 
 export const deliveryPages = (deps: DeliveryDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => history(visit) },
-  { method: 'POST', path: `${PATH}/retry`, needs: 'member', handle: (visit) => retryAll(deps, visit) },
-  { method: 'GET', path: `${PATH}/:delivery_id`, handle: (visit) => one(visit) },
-  { method: 'POST', path: `${PATH}/:delivery_id/retry`, needs: 'member', handle: (visit) => retry(visit) },
+  { method: 'GET', path: PATH, handle: (visit) => history(deps, visit) },
+  { method: 'GET', path: `${PATH}/:delivery_id`, handle: (visit) => one(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:delivery_id/retry`,
+    needs: 'member',
+    handle: (visit) => retry(deps, visit),
+  },
 ];
 
 const endpointOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
 const pathOf = (visit: Visit): string =>
   `/dashboard/webhooks/${encodeURIComponent(endpointOf(visit).webhook_id)}/deliveries`;
 
-interface DeliveryList {
-  readonly deliveries: readonly DeliveryBody[];
-  readonly next_cursor: string;
+const STATES = [
+  ['', 'All'],
+  ['pending', 'Pending'],
+  ['delivered', 'Delivered'],
+  ['failed', 'Failed'],
+  ['cancelled', 'Cancelled'],
+  ['expired', 'Expired'],
+] as const;
+const TYPES = [
+  ['', 'All'],
+  ['session.created', 'session.created'],
+  ['reveal.completed', 'reveal.completed'],
+  ['webhook.test', 'webhook.test'],
+] as const;
+
+const DAY_MS = 86_400_000;
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const CURSOR = /^(\d{4}-\d{2}-\d{2}T[\d:.]{8,12}Z),(\d{1,19})$/;
+
+/** The midnight that begins a UTC day; null for what is no day. `days`: so many later. */
+function midnight(day: string, days = 0): string | null {
+  const at = DATE.test(day) ? Date.parse(day) : Number.NaN;
+  return Number.isNaN(at) ? null : new Date(at + days * DAY_MS).toISOString();
 }
 
-async function history(visit: Visit, refused: Refused = null, notice: string | null = null): Promise<Reply> {
-  const status = visit.query.get('status') ?? '';
-  const cursor = visit.query.get('cursor') ?? '';
-  const params = endpointOf(visit);
-  const [endpoint, page] = await Promise.all([
-    visit.api<WebhookBody>('GET', WEBHOOK, { params }),
-    visit.api<DeliveryList>('GET', `${WEBHOOK}/deliveries`, { params, query: { status, cursor } }),
+/** The filters as they stand in the address; what is wrong in it counts as not given. */
+function filtersIn({ query }: Visit) {
+  const given = (name: string): string => query.get(name)?.trim() ?? '';
+  const chosen = <Value extends string>(name: string, options: readonly (readonly [Value, string])[]) =>
+    options.find(([value]) => value === given(name))?.[0] ?? ('' as Value);
+  const [, created_at, position] = CURSOR.exec(given('before')) ?? [];
+  const texts = {
+    status: chosen('status', STATES),
+    type: chosen('type', TYPES),
+    since: midnight(given('since')) === null ? '' : given('since'),
+    until: midnight(given('until')) === null ? '' : given('until'),
+  };
+  const filters: DeliveryFilters = {
+    status: texts.status === '' ? null : texts.status,
+    type: texts.type === '' ? null : texts.type,
+    from: midnight(texts.since),
+    to: midnight(texts.until, 1),
+    after: created_at && position && !Number.isNaN(Date.parse(created_at)) ? { created_at, position } : null,
+  };
+  return { texts, filters, id: given('id').slice(0, 200) };
+}
+
+const isAny = (texts: Readonly<Record<string, string>>): boolean =>
+  Object.values(texts).every((text) => text === '');
+
+const PAGE = 50;
+
+async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
+  const { texts, filters, id } = filtersIn(visit);
+  const endpoint = await visit.api<WebhookBody>('GET', WEBHOOK, { params: endpointOf(visit) });
+  if (!endpoint.ok) {
+    const content = html`<p><a href="/dashboard/webhooks">All endpoints</a></p>`;
+    return show(visit, { title: 'Deliveries', section: 'Webhooks', refused: refused ?? endpoint, content });
+  }
+  const webhook = endpoint.body;
+  const [[health], found] = await Promise.all([
+    deps.health(visit, webhook.id),
+    id === ''
+      ? deps.search(visit, webhook, filters, PAGE + 1)
+      : deps.find(visit, webhook, id).then((one) => (one === null ? [] : [one])),
   ]);
-  const { deliveries, next_cursor } = page.ok ? page.body : { deliveries: [], next_cursor: '' };
   const at = pathOf(visit);
+  const isFiltered = id !== '' || filters.after !== null || !isAny(texts);
+  const empty = isFiltered
+    ? nothingYet(
+        filters.after === null ? 'No deliveries match' : 'No older deliveries',
+        html`None with these filters in the last 90 days. <a href="${at}">Clear the filters</a>`,
+      )
+    : nothingYet(
+        'No deliveries yet',
+        html`They appear as events happen. <a href="/dashboard/webhooks/${webhook.id}">Send a test</a> to see one.`,
+      );
+  const rows = found.slice(0, PAGE);
+  const last = rows.at(-1);
+  const next =
+    found.length > PAGE && last !== undefined
+      ? {
+          path: at,
+          query: { ...texts, before: `${last.created_at},${last.position}` },
+          text: 'Older deliveries',
+        }
+      : null;
+  const recover = webhook.deleted_at === null && mayChange(visit);
   return show(visit, {
-    title: endpoint.ok ? `Deliveries to “${endpoint.body.name}”` : 'Deliveries',
+    title: `Deliveries to “${webhook.name}”`,
     section: 'Webhooks',
-    refused: refused ?? (page.ok ? null : page),
-    content: html`${notice !== null && html`<p class="said" role="status">${notice}</p>`}
-    <form class="filter" method="get" action="${at}">
-      ${select('State', 'status', [['', 'All'], ...STATES.map((state) => [state, state] as const)], status)}
-      <button class="quiet">Show</button></form>
+    refused,
+    content: html`<form class="filter" method="get" action="${at}">
+      ${select('State', 'status', STATES, texts.status)}
+      ${select('Event', 'type', TYPES, texts.type)}
+      ${field('From', 'since', { type: 'date', value: texts.since })}
+      ${field('To', 'until', { type: 'date', value: texts.until })}
+      ${field('Event or delivery id', 'id', { value: id, maxlength: 200 })}
+      <button class="quiet">Apply</button></form>
+    ${health !== undefined && (isHeldBack(health) || isPaused(health)) && rows.length > 0 && heldNotice(visit, health)}
     ${tableOr(
-      nothingYet(
-        'No deliveries here',
-        html`They appear as events happen. <a href="/dashboard/webhooks/${params.webhook_id}">Send a test</a> to see one.`,
-      ),
+      empty,
       'Deliveries, the newest first',
-      ['Queued', 'Event', 'State', 'Attempts', 'Last attempt', 'Reply', 'Next attempt'],
-      deliveries.map((delivery) => [
-        html`<a href="${at}/${delivery.id}">${visit.time(delivery.created_at)}</a>`,
-        delivery.type,
-        stateOf(delivery),
+      ['Event', 'Queued', 'State', 'Attempts', 'Last attempt', 'Answer', 'Next attempt'],
+      rows.map((delivery) => [
+        html`<a href="${linkTo(`${at}/${delivery.id}`, texts)}">${delivery.type}</a> <small>${shortId(delivery.event_id)}</small>`,
+        visit.time(delivery.created_at),
+        stateOf(delivery, health),
         count(delivery.attempts),
-        visit.time(delivery.last_attempt_at),
+        visit.ago(delivery.last_attempt_at, '–'),
         answerOf(delivery),
-        visit.time(delivery.next_attempt_at, '–'),
+        isHeldBack(health) && delivery.state === 'pending'
+          ? 'when it answers'
+          : nextOf(visit, delivery, health),
       ]),
+      { numeric: [3] },
     )}
-    ${next_cursor !== '' && html`<p><a class="button quiet" href="${at}?${new URLSearchParams({ status, cursor: next_cursor }).toString()}">Older deliveries</a></p>`}
-    ${endpoint.ok && endpoint.body.deliveries.failed > 0 && endpoint.body.deleted_at === null && retryForm(visit, endpoint.body)}
-    <p><a href="/dashboard/webhooks/${params.webhook_id}">The endpoint</a></p>`,
+    ${rows.length > 0 && pager(howMany(rows.length, next !== null, webhook, filters, id), next)}
+    ${recover && webhook.deliveries.failed + webhook.deliveries.pending > 0 && recoverPanel(webhook)}
+    <p><a href="/dashboard/webhooks/${webhook.id}">The endpoint</a></p>`,
   });
 }
 
-const retryForm = (visit: Visit, { deliveries }: WebhookBody) =>
-  html`<section><h2>Retry what has failed</h2>${form(
-    visit,
-    `${pathOf(visit)}/retry`,
-    html`<p>${counted(deliveries.failed, 'failed delivery', 'failed deliveries')}. Each is attempted anew, as often as a new one.</p>
-    ${field('Queued since', 'since', { type: 'date', value: textOf(visit, 'since'), required: true, hint: 'A UTC day.' })}
-    <button>Retry all failed</button>`,
-  )}</section>`;
+const shortId = (eventId: string): string => (eventId.length > 21 ? `${eventId.slice(0, 20)}…` : eventId);
+
+/** What pending deliveries wait for, once for the whole list. */
+const heldNotice = (visit: Visit, health: EndpointHealth): Html =>
+  notice(
+    html`<p>${stateBadge(health)} ${
+      isPaused(health)
+        ? 'Pending deliveries wait until the endpoint is enabled.'
+        : html`Pending deliveries go out when the endpoint answers again${health.next_try_at !== null && html`; next probe ${soon(visit, health.next_try_at)}`}.`
+    }</p>`,
+  );
+
+/** The whole number where it is kept: of a state, or of all. */
+function howMany(
+  shown: number,
+  hasMore: boolean,
+  { deliveries }: WebhookBody,
+  { status, type, from, to, after }: DeliveryFilters,
+  id: string,
+): string {
+  const isCounted = type === null && from === null && to === null && after === null && id === '';
+  if (!isCounted) return `${counted(shown, 'delivery', 'deliveries')}${hasMore ? ', and more' : ''}.`;
+  const all = Object.values(deliveries).reduce((sum, n) => sum + n, 0);
+  const total = Math.max(status === null ? all : deliveries[status], shown);
+  return `${count(shown)} of ${counted(total, 'delivery', 'deliveries')}.`;
+}
+
+const recoverPanel = ({ id, deliveries }: WebhookBody): Html =>
+  panel(
+    'Retry after an outage',
+    html`<p>${leftText(deliveries)} Choose since when; the next page says how many are retried.</p>
+    <p><a class="button quiet" href="/dashboard/webhooks/${id}/recover">Retry all failed…</a></p>`,
+  );
 
 const TONES = {
   pending: 'wait',
@@ -113,73 +249,168 @@ const TONES = {
   cancelled: 'off',
   expired: 'off',
 } as const;
-const stateOf = ({ state }: DeliveryBody) => badge(state, TONES[state]);
 
-const answerOf = ({ http_status, error }: DeliveryBody): string =>
-  [http_status === null ? '' : `HTTP ${http_status}`, error === 'http_status' ? '' : (error ?? '')]
-    .filter((text) => text !== '')
-    .join(', ') || '–';
+const isHeldBack = (health: EndpointHealth | undefined): boolean => health?.state === 'held_back';
+const isPaused = (health: EndpointHealth | undefined): boolean => health?.state === 'paused';
 
-async function retryAll({ retryFailedSince }: DeliveryDeps, visit: Visit): Promise<Reply> {
-  const day = textOf(visit, 'since');
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(day) || Number.isNaN(Date.parse(day))) {
-    return history(visit, { ok: false, status: 400, code: 'invalid_date', message: 'Choose a day.' });
-  }
-  const { webhook_id } = endpointOf(visit);
-  const { retried, all, refused } = await retryFailedSince(visit, webhook_id, day);
-  const notice = `${counted(retried, 'delivery is', 'deliveries are')} being attempted anew.`;
-  const rest = all ? 'None that failed since then is left.' : 'More are left: repeat it to go on.';
-  return history(
-    visit,
-    refused,
-    retried > 0 || refused === null ? `${notice} ${refused === null ? rest : ''}` : null,
-  );
+function stateOf({ state }: DeliveryBody, health: EndpointHealth | undefined): Html {
+  if (state !== 'pending') return badge(state, TONES[state]);
+  if (isPaused(health)) return badge('waiting: paused', 'wait');
+  return badge(isHeldBack(health) ? 'waiting: held back' : 'pending', 'wait');
 }
 
-async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
+const answerOf = (delivery: DeliveryBody | Attempt): string => failureText(delivery) || '–';
+
+/** When a delivery is tried next: never a time that has passed. */
+function nextOf(visit: Visit, delivery: DeliveryBody, health: EndpointHealth | undefined): Content {
+  const { state, next_attempt_at } = delivery;
+  if (state !== 'pending' || next_attempt_at === null) return '–';
+  if (isPaused(health)) return 'when the endpoint is enabled';
+  if (health !== undefined && isHeldBack(health)) {
+    const probe = health.next_try_at;
+    return html`when the endpoint answers again${probe !== null && html`; next probe ${soon(visit, probe)}`}`;
+  }
+  return soon(visit, next_attempt_at);
+}
+
+async function one(deps: DeliveryDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   const params = { ...endpointOf(visit), delivery_id: visit.request.params.delivery_id ?? '' };
   const found = await visit.api<DeliveryBody & { readonly event: unknown }>('GET', DELIVERY, { params });
-  if (!found.ok) return history(visit, found);
+  if (!found.ok) return history(deps, visit, refused ?? found);
   const { event, ...delivery } = found.body;
+  const [[health], attempts] = await Promise.all([
+    deps.health(visit, params.webhook_id),
+    deps.attemptsAt(params.webhook_id, delivery.id),
+  ]);
   const at = pathOf(visit);
+  // The filters of the list stay in the address, for the way back.
+  const { texts } = filtersIn(visit);
   return show(visit, {
-    title: 'Delivery',
+    title: `Delivery of ${delivery.type}`,
     section: 'Webhooks',
     refused,
     showsCountry: true,
-    content: html`${facts([
-      ['State', stateOf(delivery)],
-      ['Event', html`${delivery.type} <code>${delivery.event_id}</code>`],
+    content: html`${advice(visit, delivery, health, params.webhook_id)}
+    ${facts([
+      ['State', stateOf(delivery, health)],
+      ['Event', html`<code>${delivery.event_id}</code>`],
       ['Queued', visit.time(delivery.created_at)],
-      ['Attempts', count(delivery.attempts)],
-      ['Last attempt', visit.time(delivery.last_attempt_at)],
-      ['Reply', answerOf(delivery)],
-      ['Next attempt', visit.time(delivery.next_attempt_at, '–')],
       ['Delivered', visit.time(delivery.delivered_at, '–')],
+      ['Next attempt', nextOf(visit, delivery, health)],
+      ['Id', html`<code>${delivery.id}</code>`],
     ])}
+    ${timeline(visit, delivery, attempts)}
     ${
-      delivery.state !== 'pending' &&
-      delivery.state !== 'expired' &&
-      delivery.state !== 'cancelled' &&
+      ['delivered', 'failed'].includes(delivery.state) &&
+      mayChange(visit) &&
       form(
         visit,
-        `${at}/${delivery.id}/retry`,
-        html`<button>${delivery.state === 'failed' ? 'Retry' : 'Deliver once more'}</button>`,
+        linkTo(`${at}/${delivery.id}/retry`, texts),
+        html`<p>Begins a new cycle of attempts, with the same event id. Nothing is billed.</p>
+        <button>${delivery.state === 'failed' ? 'Retry' : 'Deliver once more'}</button>`,
       )
     }
-    <section><h2>What is sent</h2>${
+    <section><h2>What is sent</h2>
+    ${headers(visit, delivery)}
+    ${
       event === null || event === undefined
         ? html`<p>The payload is no longer kept.</p>`
-        : copyable('Body of the event', JSON.stringify(event, null, 2))
+        : html`<h3>Body</h3>${copyable('Body of the event', JSON.stringify(event, null, 2))}
+          <p class="soft">Sent on one line, without these spaces: verify the signature over the bytes that arrive.</p>`
     }</section>
-    <p><a href="${at}">All deliveries</a></p>`,
+    <p><a href="${linkTo(at, texts)}">${isAny(texts) ? 'All deliveries' : 'Back to the list'}</a></p>`,
   });
 }
 
-async function retry(visit: Visit): Promise<Reply> {
+/** What to do about a failure, by its kind. */
+function helpFor({ error, http_status }: DeliveryBody): string {
+  switch (error) {
+    case 'timeout':
+      return 'Answer within ten seconds: store the event, answer with a 2xx, and work on it afterwards.';
+    case 'dns':
+      return 'Check that the host name of the URL exists and has public A or AAAA records.';
+    case 'connect':
+      return 'Check that a server listens on the port of the URL and that no firewall is in between.';
+    case 'tls':
+      return 'Check the certificate: it must be of that name, not expired, from a known authority, with its chain.';
+    case 'blocked_address':
+      return 'Point the host name to public addresses alone.';
+    case 'redirect':
+      return 'Redirects are not followed: create an endpoint with the URL that it leads to.';
+    case 'own_origin':
+      return 'The URL leads to this service: create an endpoint with the URL of a server of yours.';
+    case 'http_status':
+      return http_status === 401 || http_status === 403
+        ? 'Your server refuses the request: it must ask for no login, and check the signature with the secret of this endpoint.'
+        : http_status === 404 || http_status === 410
+          ? 'Your server does not know the path of the URL. An URL cannot be changed: create another endpoint.'
+          : 'See the log of your server at the time of the attempt; a delivery counts once it answers with a 2xx.';
+    case null:
+      return '';
+  }
+}
+
+function advice(
+  visit: Visit,
+  delivery: DeliveryBody,
+  health: EndpointHealth | undefined,
+  webhookId: string,
+): Content {
+  const { state, error, next_attempt_at } = delivery;
+  const isUnderWay =
+    state === 'pending' &&
+    !isPaused(health) &&
+    !isHeldBack(health) &&
+    Date.parse(next_attempt_at ?? '') <= visit.request.receivedAt + 60_000;
+  const reload =
+    isUnderWay &&
+    html`<p class="reload soft">An attempt is about to be made; this page looks again by itself.</p>`;
+  if (error === null || (state !== 'pending' && state !== 'failed')) return reload;
+  const recover =
+    state === 'pending' &&
+    mayChange(visit) &&
+    html` Then <a href="/dashboard/webhooks/${webhookId}/recover">retry what failed or waits</a>, or wait for the next attempt.`;
+  return html`${notice(html`<p>The last attempt failed: ${failureText(delivery)}. ${helpFor(delivery)}${recover}</p>`)}${reload}`;
+}
+
+function timeline(visit: Visit, { attempts: made }: DeliveryBody, attempts: readonly Attempt[]): Html {
+  if (made === 0) return html`<p>No attempt was made yet.</p>`;
+  return html`${table(
+    'Attempts, the newest first',
+    ['Attempt', 'Started', 'Duration', 'Result'],
+    attempts.map((attempt, nth) => [
+      count(made - nth),
+      visit.time(attempt.started_at),
+      attempt.duration_ms === null ? '–' : `${count(attempt.duration_ms)} ms`,
+      attempt.error === null
+        ? html`${badge('delivered', 'good')} HTTP ${attempt.http_status}`
+        : html`${badge('failed', 'bad')} ${failureText(attempt)}`,
+    ]),
+    { numeric: [2] },
+  )}
+  ${attempts.length < made && html`<p class="soft">${counted(made - attempts.length, 'earlier attempt is', 'earlier attempts are')} counted and not listed.</p>`}`;
+}
+
+/** What every attempt carries. Timestamp and signature are made anew for each. */
+function headers(visit: Visit, { event_id, last_attempt_at }: DeliveryBody): Html {
+  const lines = [
+    'content-type: application/json',
+    'user-agent: Doorplate-Webhooks/1',
+    `webhook-id: ${event_id}`,
+    `webhook-timestamp: ${last_attempt_at === null ? '…' : Math.floor(Date.parse(last_attempt_at) / 1_000)}`,
+    'webhook-signature: v1,…',
+  ];
+  return html`<h3>Headers${last_attempt_at !== null && html` of the attempt of ${visit.time(last_attempt_at)}`}</h3>
+    ${copyable('Headers', lines.join('\n'))}
+    <p class="soft">The signature is HMAC-SHA-256 with the signing secret over id, timestamp and body. There are two while a secret is
+      rotated. Timestamp and signature are made anew for each attempt.</p>`;
+}
+
+async function retry(deps: DeliveryDeps, visit: Visit): Promise<Reply> {
   const delivery_id = visit.request.params.delivery_id ?? '';
   const params = { ...endpointOf(visit), delivery_id };
   const retried = await visit.api('POST', `${DELIVERY}/retry`, { params });
-  if (!retried.ok) return one(visit, retried);
-  return redirectAfterPost(`${pathOf(visit)}/${encodeURIComponent(delivery_id)}`, 'delivery-retried');
+  if (!retried.ok) return one(deps, visit, retried);
+  const path = `${pathOf(visit)}/${encodeURIComponent(delivery_id)}`;
+  return redirectAfterPost(linkTo(path, filtersIn(visit).texts), 'delivery-retried');
 }

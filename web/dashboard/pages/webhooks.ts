@@ -1,13 +1,14 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type {
-  DeliveryTotals,
   WebhookBody,
+  WebhookLimits,
   WebhookWorker,
 } from '../../../read-api/webhooks/endpoint-schemas.ts';
+import type { EndpointHealth, HourOfAttempts } from '../../../read-api/webhooks/health-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { listTrackers, type Refused, textOf, type Visit } from '../api.ts';
+import { type ApiAnswer, listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
 import {
-  badge,
   checkbox,
   count,
   counted,
@@ -15,13 +16,21 @@ import {
   field,
   form,
   html,
+  namesOfTrackers,
   nothingYet,
-  secretOnce,
+  notice,
+  pager,
+  panel,
+  select,
   tableOr,
+  tiles,
   trackerSelect,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
+import { attemptCharts, SPANS, type Span, startOf, stateBadge, stateDetail } from './webhook-health.ts';
+import { rotationPages, secretPage, type WithSecret } from './webhook-secret.ts';
+import { verificationSnippets } from './webhook-snippets.ts';
 
 const PATH = '/dashboard/webhooks';
 const EVENTS = [
@@ -29,24 +38,70 @@ const EVENTS = [
   ['reveal.completed', 'A reveal is complete'],
 ] as const;
 
-/** The partner's webhook endpoints: all of them, and a new one. */
-export const webhookListPages: readonly PageRoute[] = [
-  { method: 'GET', path: PATH, handle: (visit) => list(visit) },
-  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(visit) },
+/** What the pages of endpoints need beyond the API's routes. */
+export interface WebhookDeps {
+  /** null: all of the partner's endpoints that are not deleted. */
+  readonly health: (visit: Visit, webhookId: string | null) => Promise<readonly EndpointHealth[]>;
+  /** Attempts by hour from `since` on (milliseconds). */
+  readonly attempts: (visit: Visit, webhookId: string, since: number) => Promise<readonly HourOfAttempts[]>;
+  /** Sends a sample of an event, with made-up data, to one endpoint. */
+  readonly sendSample: (
+    visit: Visit,
+    webhookId: string,
+    type: DeliveryBody['type'],
+  ) => Promise<ApiAnswer<{ readonly delivery_id: string }>>;
+}
+
+const WEBHOOK = '/v1/webhooks/:webhook_id';
+
+/** The partner's webhook endpoints: all of them, one, and what can be done with it. */
+export const webhookPages = (deps: WebhookDeps): PageRoute[] => [
+  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
+  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(deps, visit) },
+  { method: 'GET', path: `${PATH}/:webhook_id`, handle: (visit) => one(deps, visit) },
+  { method: 'POST', path: `${PATH}/:webhook_id`, needs: 'member', handle: (visit) => change(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:webhook_id/pause`,
+    needs: 'member',
+    handle: (visit) => enable(deps, visit, false),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/:webhook_id/enable`,
+    needs: 'member',
+    handle: (visit) => enable(deps, visit, true),
+  },
+  { method: 'POST', path: `${PATH}/:webhook_id/test`, needs: 'member', handle: (visit) => test(deps, visit) },
+  {
+    method: 'GET',
+    path: `${PATH}/:webhook_id/delete`,
+    needs: 'member',
+    handle: (visit) => askDelete(deps, visit),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/:webhook_id/delete`,
+    needs: 'member',
+    handle: (visit) => remove(deps, visit),
+  },
+  ...rotationPages((visit, refused) => one(deps, visit, refused)),
 ];
 
 interface WebhookList {
   readonly webhooks: readonly WebhookBody[];
+  readonly limits: WebhookLimits;
   readonly worker: WebhookWorker;
 }
-type WithSecret = WebhookBody & { readonly signing_secret: string };
 
-async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
-  const [listed, { trackers }] = await Promise.all([
+async function list(deps: WebhookDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
+  const [listed, { trackers }, health] = await Promise.all([
     visit.api<WebhookList>('GET', '/v1/webhooks'),
     listTrackers(visit),
+    deps.health(visit, null),
   ]);
   const webhooks = listed.ok ? listed.body.webhooks : [];
+  const healthOf = new Map(health.map((one) => [one.webhook_id, one]));
   const chosen = refused === null ? EVENTS.map(([event]) => event as string) : visit.form.getAll('events');
   return show(visit, {
     title: 'Webhooks',
@@ -56,42 +111,57 @@ async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
     ${tableOr(
       nothingYet(
         'No endpoints yet',
-        'An endpoint is a URL of yours that is told of sessions and reveals as they happen. Create the first one below.',
+        'An endpoint is a URL of yours that gets a signed request for each new session or completed reveal. Create the first one below, then send it a test.',
       ),
       'Endpoints',
       ['Name', 'State', 'URL', 'Events', 'Pending', 'Delivered', 'Failed'],
-      webhooks.map((webhook) => [
-        html`<a href="${PATH}/${webhook.id}">${webhook.name}</a>`,
-        stateOf(webhook),
-        html`<code>${webhook.url}</code>`,
-        webhook.events.join(', '),
-        count(webhook.deliveries.pending),
-        count(webhook.deliveries.delivered),
-        count(webhook.deliveries.failed),
-      ]),
+      webhooks.map((webhook) => {
+        const its = healthOf.get(webhook.id);
+        return [
+          html`<a href="${PATH}/${webhook.id}">${webhook.name}</a>`,
+          its && html`${stateBadge(its)} <small>${stateDetail(visit, its)}</small>`,
+          html`<code>${webhook.url}</code>`,
+          webhook.events.join(', '),
+          count(webhook.deliveries.pending),
+          count(webhook.deliveries.delivered),
+          count(webhook.deliveries.failed),
+        ];
+      }),
+      { numeric: [4, 5, 6] },
     )}
-    <section><h2>Create an endpoint</h2>${form(
-      visit,
-      PATH,
-      html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100 })}
-      ${field('URL', 'url', { type: 'url', value: textOf(visit, 'url'), required: true, maxlength: 2048, hint: 'https on port 443. It cannot be changed later.' })}
-      <fieldset><legend>Events</legend>${EVENTS.map(([event, text]) => checkbox(text, 'events', event, chosen.includes(event)))}</fieldset>
-      ${trackerSelect(trackers, textOf(visit, 'tracker_id'), 'All trackers')}
-      <button>Create the endpoint</button>`,
-    )}</section>`,
+    ${
+      listed.ok &&
+      webhooks.length > 0 &&
+      pager(
+        `${counted(webhooks.length, 'endpoint')} of at most ${count(listed.body.limits.endpoints)}. Deliveries of the last 90 days.`,
+        null,
+      )
+    }
+    ${
+      mayChange(visit) &&
+      panel(
+        'Create an endpoint',
+        form(
+          visit,
+          PATH,
+          html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100 })}
+          ${field('URL', 'url', { type: 'url', value: textOf(visit, 'url'), required: true, maxlength: 2048, hint: 'https on port 443. It cannot be changed later.' })}
+          <fieldset><legend>Events</legend>${EVENTS.map(([event, text]) => checkbox(text, 'events', event, chosen.includes(event)))}</fieldset>
+          ${trackerSelect(trackers, textOf(visit, 'tracker_id'), 'All websites')}
+          <button>Create the endpoint</button>`,
+        ),
+      )
+    }`,
   });
 }
 
-function stateOf({ enabled, deleted_at }: WebhookBody) {
-  if (deleted_at !== null) return badge('deleted', 'off');
-  return enabled ? badge('enabled', 'good') : badge('paused', 'wait');
-}
-
 const slow = (visit: Visit, { last_seen_at, due }: WebhookWorker) =>
-  html`<p class="notice">Deliveries are not being sent just now: the service's worker was last seen
-    ${visit.time(last_seen_at)}, and ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost.</p>`;
+  notice(
+    html`<p>Deliveries are not being sent just now: the service's worker was last seen ${visit.ago(last_seen_at)}, and
+      ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost. Ask whoever runs the service.</p>`,
+  );
 
-async function create(visit: Visit): Promise<Reply> {
+async function create(deps: WebhookDeps, visit: Visit): Promise<Reply> {
   const tracker = textOf(visit, 'tracker_id');
   const made = await visit.api<WithSecret>('POST', '/v1/webhooks', {
     body: {
@@ -101,158 +171,206 @@ async function create(visit: Visit): Promise<Reply> {
       tracker_id: tracker === '' ? null : tracker,
     },
   });
-  return made.ok ? secretPage(visit, 'Your new endpoint', made.body) : list(visit, made);
+  return made.ok ? secretPage(visit, made.body) : list(deps, visit, made);
 }
-
-const secretPage = (visit: Visit, title: string, { id, name, signing_secret }: WithSecret): Reply =>
-  show(visit, {
-    title,
-    section: 'Webhooks',
-    content: html`${secretOnce(`Signing secret of “${name}”`, signing_secret)}
-      <p>Your server checks with it that a delivery is from here; <a href="/docs">the documentation</a> shows how.</p>
-      <p><a class="button" href="${PATH}/${id}">I have kept it</a></p>`,
-  });
-
-const WEBHOOK = '/v1/webhooks/:webhook_id';
-
-export const webhookPages: readonly PageRoute[] = [
-  { method: 'GET', path: `${PATH}/:webhook_id`, handle: (visit) => one(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id`, needs: 'member', handle: (visit) => change(visit) },
-  {
-    method: 'POST',
-    path: `${PATH}/:webhook_id/pause`,
-    needs: 'member',
-    handle: (visit) => enable(visit, false),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/:webhook_id/enable`,
-    needs: 'member',
-    handle: (visit) => enable(visit, true),
-  },
-  { method: 'POST', path: `${PATH}/:webhook_id/test`, needs: 'member', handle: (visit) => test(visit) },
-  { method: 'GET', path: `${PATH}/:webhook_id/rotate`, needs: 'member', handle: (visit) => askRotate(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id/rotate`, needs: 'member', handle: (visit) => rotate(visit) },
-  { method: 'GET', path: `${PATH}/:webhook_id/delete`, needs: 'member', handle: (visit) => askDelete(visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id/delete`, needs: 'member', handle: (visit) => remove(visit) },
-];
 
 const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
 const pathOf = (visit: Visit): string => `${PATH}/${encodeURIComponent(paramsOf(visit).webhook_id)}`;
-const find = (visit: Visit) => visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
 
-async function one(visit: Visit, refused: Refused = null): Promise<Reply> {
-  const found = await find(visit);
-  if (!found.ok) return list(visit, found);
+async function one(deps: WebhookDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
+  const found = await visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
+  if (!found.ok) return list(deps, visit, found);
   const webhook = found.body;
+  const span: Span = visit.query.get('span') === 'week' ? 'week' : 'day';
+  const since = startOf(span, visit.request.receivedAt);
+  const [{ trackers }, [health], hours] = await Promise.all([
+    listTrackers(visit),
+    deps.health(visit, webhook.id),
+    deps.attempts(visit, webhook.id, since),
+  ]);
   const at = pathOf(visit);
+  const isLive = webhook.deleted_at === null;
+  const attention = health && isLive ? healthNotice(visit, health, webhook, at) : null;
   return show(visit, {
     title: webhook.name,
     section: 'Webhooks',
     refused,
-    content: html`${facts([
-      ['State', stateOf(webhook)],
+    actions: html`<a class="button quiet" href="${at}/deliveries">Delivery history</a>`,
+    content: html`${attention}
+    ${facts([
+      ['State', health && html`${stateBadge(health)} ${attention === null && stateDetail(visit, health)}`],
       ['URL', html`<code>${webhook.url}</code>`],
       ['Events', webhook.events.join(', ')],
       [
-        'Tracker',
+        'Website',
         webhook.tracker_id === null
           ? 'all'
-          : html`<a href="/dashboard/trackers/${webhook.tracker_id}"><code>${webhook.tracker_id}</code></a>`,
+          : html`<a href="/dashboard/trackers/${webhook.tracker_id}">${namesOfTrackers(trackers)(webhook.tracker_id)}</a>`,
       ],
       ['Created', visit.time(webhook.created_at)],
-      ['The secret before signs until', visit.time(webhook.secret_rotation_until, '–')],
+      ['Last attempt', visit.ago(health?.last_attempt_at ?? null)],
+      ['Signing secret', secretState(visit, webhook, at)],
     ])}
+    ${panel(
+      'Attempts',
+      html`<p>${Object.entries(SPANS).map(([name, { text }]) =>
+        name === span
+          ? html`<strong>${text}</strong> `
+          : html`<a href="${at}${name === 'day' ? '' : `?span=${name}`}">${text}</a> `,
+      )}</p>${attemptCharts(visit, span, hours)}`,
+    )}
     <section><h2>Deliveries of the last 90 days</h2>
-      ${facts(Object.entries(webhook.deliveries satisfies DeliveryTotals).map(([state, n]) => [state, count(n)]))}
-      <p><a class="button" href="${at}/deliveries">Delivery history</a></p></section>
-    ${webhook.deleted_at === null && manage(visit, webhook, at)}
+      ${tiles(
+        Object.entries(webhook.deliveries).map(([state, n]) => ({
+          name: state,
+          value: count(n),
+          href: `${at}/deliveries?status=${state}`,
+        })),
+      )}</section>
+    ${isLive && mayChange(visit) && testPanel(visit, webhook, at)}
+    ${panel(
+      'Verify what arrives',
+      html`<p>Your server checks with the signing secret that a delivery comes from here, over the raw bytes of the body,
+        and that it is not older than five minutes. While a secret is rotated there are two signatures: one that fits is
+        enough.</p>${verificationSnippets()}`,
+    )}
+    ${isLive && mayChange(visit) && manage(visit, webhook, at)}
     <p><a href="${PATH}">All endpoints</a></p>`,
   });
 }
 
+/** How many deliveries wait, and how many have failed. */
+export function leftText({ pending, failed }: WebhookBody['deliveries']): string {
+  const parts = [
+    pending > 0 ? counted(pending, 'delivery waits', 'deliveries wait') : '',
+    failed > 0 ? counted(failed, 'delivery has failed', 'deliveries have failed') : '',
+  ];
+  const said = parts.filter((part) => part !== '').join(', ');
+  return said === '' ? 'Nothing waits.' : `${said}.`;
+}
+
+/** What an endpoint that fails needs, and how to go on after an outage. */
+function healthNotice(visit: Visit, health: EndpointHealth, { deliveries }: WebhookBody, at: string) {
+  const isFailing = health.state === 'held_back' || health.state === 'failing';
+  if (!isFailing && deliveries.failed === 0) return null;
+  const waiting = leftText(deliveries);
+  const recover = mayChange(visit) && html` <a href="${at}/recover">Retry what failed or waits…</a>`;
+  if (health.state === 'held_back') {
+    return notice(
+      html`<p><strong>${stateBadge(health)} ${stateDetail(visit, health)}.</strong> One delivery at a time tries the endpoint
+        until it answers; then all go on by themselves. ${waiting} Mend the receiver first.${recover}</p>`,
+      'bad',
+    );
+  }
+  return notice(
+    html`<p>${isFailing && html`<strong>${stateBadge(health)} ${stateDetail(visit, health)}.</strong> `}${waiting}${recover}</p>`,
+  );
+}
+
+const secretState = (visit: Visit, { secret_rotation_until, deleted_at }: WebhookBody, at: string) =>
+  secret_rotation_until === null
+    ? deleted_at === null
+      ? 'one secret signs'
+      : 'none: deleted'
+    : html`two secrets sign until ${visit.time(secret_rotation_until)}: <a href="${at}/rotate">steps of the rotation</a>`;
+
+const SAMPLES = [
+  ['webhook.test', 'webhook.test'],
+  ['session.created', 'session.created (a sample)'],
+  ['reveal.completed', 'reveal.completed (a sample)'],
+] as const;
+
+const testPanel = (visit: Visit, { enabled }: WebhookBody, at: string) =>
+  panel(
+    'Test',
+    enabled
+      ? form(
+          visit,
+          `${at}/test`,
+          html`<p>Sends an event to this endpoint alone. Samples have made-up data: their session and receipt do not exist,
+            nothing is billed, and their id begins with <code>evt_test_</code>.</p>
+          ${select('Event', 'type', SAMPLES, '')}
+          <button class="quiet">Send a test</button>`,
+        )
+      : html`<p>The endpoint is paused. Enable it to send a test.</p>`,
+  );
+
 const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
-  <section><h2>Test</h2>${form(
-    visit,
-    `${at}/test`,
-    html`<p>Sends an event of type <code>webhook.test</code>.</p>
-    <button class="quiet">Send a test</button>`,
-  )}</section>
-  <section><h2>Change</h2>${form(
-    visit,
-    at,
-    html`${field('Name', 'name', { value: webhook.name, required: true, maxlength: 100 })}
-    <fieldset><legend>Events</legend>${EVENTS.map(([event, text]) => checkbox(text, 'events', event, webhook.events.includes(event)))}</fieldset>
-    <button>Change the endpoint</button>`,
-  )}</section>
-  <section><h2>${webhook.enabled ? 'Pause' : 'Enable'}</h2>${
+  <div class="columns">
+  ${panel(
+    'Change',
+    form(
+      visit,
+      at,
+      html`${field('Name', 'name', { value: webhook.name, required: true, maxlength: 100 })}
+      <fieldset><legend>Events</legend>${EVENTS.map(([event, text]) => checkbox(text, 'events', event, webhook.events.includes(event)))}</fieldset>
+      <button>Change the endpoint</button>`,
+    ),
+  )}
+  ${panel(
+    webhook.enabled ? 'Pause' : 'Enable',
     webhook.enabled
       ? form(
           visit,
           `${at}/pause`,
-          html`<p>What is pending waits; new events are not queued for it.</p>
-          <button class="danger">Pause the endpoint</button>`,
+          html`<p>What is pending waits; events that happen meanwhile are not delivered later.</p>
+          <button class="quiet">Pause the endpoint</button>`,
         )
-      : form(visit, `${at}/enable`, html`<button>Enable the endpoint</button>`)
-  }</section>
-  <section><h2>Secret and end</h2><p>
-    <a class="button danger" href="${at}/rotate">Rotate the secret…</a>
-    <a class="button danger" href="${at}/delete">Delete the endpoint…</a></p></section>`;
+      : form(
+          visit,
+          `${at}/enable`,
+          html`<p>What waits is delivered; events that happened meanwhile are not.</p>
+          <button>Enable the endpoint</button>`,
+        ),
+  )}
+  </div>
+  ${panel(
+    'Secret and end',
+    html`<p><a class="button quiet" href="${at}/rotate">Rotate the secret…</a>
+    <a class="button danger" href="${at}/delete">Delete the endpoint…</a></p>`,
+  )}`;
 
-async function update(visit: Visit, body: object, done: string): Promise<Reply> {
+async function update(deps: WebhookDeps, visit: Visit, body: object, done: string): Promise<Reply> {
   const changed = await visit.api('PATCH', WEBHOOK, { params: paramsOf(visit), body });
-  return changed.ok ? redirectAfterPost(pathOf(visit), done) : one(visit, changed);
+  return changed.ok ? redirectAfterPost(pathOf(visit), done) : one(deps, visit, changed);
 }
 
-const enable = (visit: Visit, enabled: boolean): Promise<Reply> =>
-  update(visit, { enabled }, enabled ? 'webhook-enabled' : 'webhook-paused');
+const enable = (deps: WebhookDeps, visit: Visit, enabled: boolean): Promise<Reply> =>
+  update(deps, visit, { enabled }, enabled ? 'webhook-enabled' : 'webhook-paused');
 
-function change(visit: Visit): Promise<Reply> {
+function change(deps: WebhookDeps, visit: Visit): Promise<Reply> {
   const body = { name: textOf(visit, 'name'), events: visit.form.getAll('events') };
-  return update(visit, body, 'webhook-changed');
+  return update(deps, visit, body, 'webhook-changed');
 }
 
-async function test(visit: Visit): Promise<Reply> {
-  const sent = await visit.api('POST', `${WEBHOOK}/test`, { params: paramsOf(visit) });
-  return sent.ok ? redirectAfterPost(`${pathOf(visit)}/deliveries`, 'webhook-tested') : one(visit, sent);
+async function test(deps: WebhookDeps, visit: Visit): Promise<Reply> {
+  const params = paramsOf(visit);
+  const sample = SAMPLES.find(([type]) => type === textOf(visit, 'type'))?.[0] ?? 'webhook.test';
+  const sent =
+    sample === 'webhook.test'
+      ? await visit.api<{ readonly delivery_id: string }>('POST', `${WEBHOOK}/test`, { params })
+      : await deps.sendSample(visit, params.webhook_id, sample);
+  if (!sent.ok) return one(deps, visit, sent);
+  const next = textOf(visit, 'from') === 'rotation' ? 'rotate' : 'deliveries';
+  return redirectAfterPost(`${pathOf(visit)}/${next}`, 'webhook-tested');
 }
 
-async function askRotate(visit: Visit): Promise<Reply> {
-  const found = await find(visit);
-  if (!found.ok) return list(visit, found);
+async function askDelete(deps: WebhookDeps, visit: Visit): Promise<Reply> {
+  const found = await visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
+  if (!found.ok) return list(deps, visit, found);
+  const { name, deliveries } = found.body;
   return ask(visit, {
-    title: `Rotate the secret of “${found.body.name}”?`,
+    title: `Delete “${name}”?`,
     section: 'Webhooks',
-    text: html`<p>A new secret signs from now on. For 24 hours the one until now signs as well, so that your servers can
-        change over.</p>`,
-    action: `${pathOf(visit)}/rotate`,
-    button: 'Rotate the secret',
-    back: pathOf(visit),
-  });
-}
-
-async function rotate(visit: Visit): Promise<Reply> {
-  const rotated = await visit.api<WithSecret>('POST', `${WEBHOOK}/rotate-secret`, {
-    params: paramsOf(visit),
-  });
-  return rotated.ok ? secretPage(visit, 'The new secret', rotated.body) : one(visit, rotated);
-}
-
-async function askDelete(visit: Visit): Promise<Reply> {
-  const found = await find(visit);
-  if (!found.ok) return list(visit, found);
-  return ask(visit, {
-    title: `Delete “${found.body.name}”?`,
-    section: 'Webhooks',
-    text: html`<p>What is pending (${count(found.body.deliveries.pending)}) is cancelled, and nothing more is sent. It
-        cannot be brought back; its history stays for 90 days.</p>`,
+    text: html`<p>${counted(deliveries.pending, 'pending delivery is', 'pending deliveries are')} cancelled, and nothing more is
+        sent. The endpoint cannot be brought back; its history stays for 90 days.</p>`,
     action: `${pathOf(visit)}/delete`,
     button: 'Delete the endpoint',
     back: pathOf(visit),
   });
 }
 
-async function remove(visit: Visit): Promise<Reply> {
+async function remove(deps: WebhookDeps, visit: Visit): Promise<Reply> {
   const removed = await visit.api('DELETE', WEBHOOK, { params: paramsOf(visit) });
-  return removed.ok ? redirectAfterPost(PATH, 'webhook-deleted') : one(visit, removed);
+  return removed.ok ? redirectAfterPost(PATH, 'webhook-deleted') : one(deps, visit, removed);
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timezone
 from typing import Any, Callable, Generic, Iterable, Iterator, Mapping, Sequence, TypeVar, cast
 
 from ._transport import Answer, Transport
@@ -34,6 +34,8 @@ from .types import (
     WebhookDelivery,
     WebhookDeliveryDetail,
     WebhookList,
+    WebhookRecovery,
+    WebhookRecoveryStarted,
     WebhookSecret,
     WebhookTest,
 )
@@ -404,11 +406,31 @@ class Webhooks:
             WebhookDeliveryDetail, self._one("POST", webhook_id, path, delivery_id, body={}, repeatable=False)
         )
 
+    def recover(self, webhook_id: str, since: datetime | str) -> WebhookRecoveryStarted:
+        """Deliver again what failed or waits and was queued since then; return the recovery that runs, if one does.
+
+        since: an aware datetime, or a UTC timestamp.
+        """
+        body = {"since": since if isinstance(since, str) else _utc(since)}
+        return cast(WebhookRecoveryStarted, self._one("POST", webhook_id, "/recover", body=body))
+
+    def recovery(self, webhook_id: str, recovery_id: str) -> WebhookRecovery:
+        """Return the progress of a recovery."""
+        path = "/v1/webhooks/{id}/recoveries/{recovery}"
+        ids = {"id": webhook_id, "recovery": recovery_id}
+        return cast(WebhookRecovery, self._client._body("GET", path, ids=ids))
+
     def _one(
         self, method: str, webhook_id: str, path: str = "", delivery_id: str | None = None, **request: Any
     ) -> dict[str, Any]:
         ids = {"id": webhook_id} if delivery_id is None else {"id": webhook_id, "delivery": delivery_id}
         return self._client._body(method, "/v1/webhooks/{id}" + path, ids=ids, **request)
+
+
+def _utc(at: datetime) -> str:
+    if at.tzinfo is None:
+        raise ValueError("since must be an aware datetime, or a UTC timestamp")
+    return at.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _range(start: date | None, end: date | None) -> dict[str, str | None]:

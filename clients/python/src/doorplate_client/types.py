@@ -52,6 +52,10 @@ class WebhookUpdate(TypedDict, total=False):
     enabled: bool
 
 
+class WebhookRecover(TypedDict):
+    since: str
+
+
 class SessionCreatedEvent(TypedDict):
     id: str
     type: Literal["session.created"]
@@ -588,6 +592,26 @@ class _WebhookDeliveryDetailRequired(TypedDict):
 
 
 class WebhookDeliveryDetail(_WebhookDeliveryDetailRequired, total=False):
+    request_id: str
+
+
+class WebhookRecoveryStarted(TypedDict):
+    recovery_id: str
+    deliveries: int
+    status_url: str
+    request_id: str
+
+
+class WebhookRecovery(TypedDict):
+    recovery_id: str
+    since: str
+    deliveries: int
+    pending: int
+    delivered: int
+    failed: int
+    cancelled: int
+    expired: int
+    created_at: str
     request_id: str
 
 

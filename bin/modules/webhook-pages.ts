@@ -1,0 +1,126 @@
+import type { CommandContext } from '../../commands/handle.ts';
+import { deliveryId } from '../../commands/webhooks/queue-deliveries.ts';
+import { createSendTest } from '../../commands/webhooks/send-test.ts';
+import { probeEveryMs } from '../../domain/webhooks/schedule.ts';
+import { asUuid } from '../../http/contract/parameters.ts';
+import { refusal } from '../../http/errors/error-catalog.ts';
+import { reserveForDelivery } from '../../processors/webhooks/queue-admission.ts';
+import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { payloads } from '../../projections/webhooks/payloads.ts';
+import { countRecoverable } from '../../queries/webhooks/recoverable.ts';
+import { deliveryFields } from '../../read-api/webhooks/answer.ts';
+import {
+  type FoundDelivery,
+  findDelivery,
+  listAttempts,
+  searchDeliveries,
+} from '../../read-api/webhooks/delivery-queries.ts';
+import { readAttempts, readHealth } from '../../read-api/webhooks/health.ts';
+import type { EndpointHealth } from '../../read-api/webhooks/health-schemas.ts';
+import type { Visit } from '../../web/dashboard/api.ts';
+import {
+  type DeliveryDeps,
+  deliveryPages,
+  type ListedDelivery,
+} from '../../web/dashboard/pages/deliveries.ts';
+import type { Attention } from '../../web/dashboard/pages/overview.ts';
+import { type RecoveryDeps, recoveryPages } from '../../web/dashboard/pages/recoveries.ts';
+import { failureText } from '../../web/dashboard/pages/webhook-health.ts';
+import { type WebhookDeps, webhookPages } from '../../web/dashboard/pages/webhooks.ts';
+import type { PageRoute } from '../../web/dashboard/routes.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { Runtime } from '../runtime.ts';
+
+/** Returns a partner's endpoints with their health: one of them, or (null) all that are not deleted. `now` in milliseconds. */
+const endpointHealth = (
+  { db, config }: Runtime,
+  partnerId: string,
+  webhookId: string | null,
+  now: number,
+): Promise<readonly EndpointHealth[]> => {
+  const probeMs = probeEveryMs(config.RETRY_BASE_SECONDS * 1_000);
+  return readHealth(db, { partnerId, webhookId, probeMs, now });
+};
+
+/** From so many failures in a row on, an endpoint that is not held back yet needs attention. */
+const MIN_FAILURES = 3;
+
+/** Returns which of a partner's endpoints need attention. `now` in milliseconds. */
+export async function webhookAttention(
+  runtime: Runtime,
+  partnerId: string,
+  now: number,
+): Promise<readonly Attention[]> {
+  const all = await endpointHealth(runtime, partnerId, null, now);
+  return all.flatMap((health): Attention[] => {
+    const { webhook_id, name, state, failures_in_row: failures } = health;
+    const isHeldBack = state === 'held_back';
+    if (!isHeldBack && (state !== 'failing' || failures < MIN_FAILURES)) return [];
+    const why = failureText(health);
+    const reason = `${failures} failures in a row${why === '' ? '' : `, ${why}`}`;
+    return [
+      {
+        tone: isHeldBack ? 'bad' : 'wait',
+        text: `Deliveries to “${name}” ${isHeldBack ? 'are held back' : 'fail'}: ${reason}.`,
+        href: `/dashboard/webhooks/${webhook_id}`,
+        action: 'See the endpoint',
+      },
+    ];
+  });
+}
+
+/** Builds the dashboard's pages about webhooks. `contextOf`: the context of a command that a page gives. */
+export function webhookPagesOf(
+  { runtime, waitForHead, ownWrite }: ApiContext,
+  contextOf: (visit: Visit) => CommandContext,
+): PageRoute[] {
+  const { db, pool, queue } = runtime;
+  const wait = waitForHead([webhooks.name, deliveries.name, payloads.name]);
+  const sendTest = createSendTest({ ...runtime, reserveQueue: reserveForDelivery(queue) });
+  const projected = ownWrite([deliveries.name, payloads.name]);
+  const health: WebhookDeps['health'] = async ({ user, request }, webhookId) => {
+    await wait();
+    return endpointHealth(runtime, user.partner_id, webhookId, request.receivedAt);
+  };
+  const listed = (found: FoundDelivery): ListedDelivery => ({
+    ...deliveryFields(found),
+    position: found.position,
+  });
+  const endpoint: WebhookDeps = {
+    health,
+    attempts: ({ user }, webhookId, since) => readAttempts(db, user.partner_id, webhookId, since),
+    sendSample: async (visit, webhookId, type) => {
+      const { request, user } = visit;
+      const id = asUuid(webhookId);
+      const sent = id === null ? null : await sendTest(user.partner_id, id, contextOf(visit), type);
+      if (!sent?.ok) {
+        const { status, body } = refusal(request, sent?.refusal ?? 'webhook_not_found');
+        return { ok: false, status, ...JSON.parse(String(body)).error };
+      }
+      const { delivery_id, position } = sent.value;
+      await projected(position).catch(() => undefined);
+      return { ok: true, status: 202, body: { delivery_id } };
+    },
+  };
+  const history: DeliveryDeps = {
+    health,
+    search: async ({ request }, { id: webhookId, deleted_at }, filters, limit) => {
+      const search = { ...filters, webhookId, deleted: deleted_at !== null, limit, now: request.receivedAt };
+      return (await searchDeliveries(db, search)).map(listed);
+    },
+    find: async ({ request }, { id: webhookId, deleted_at }, id) => {
+      const wanted = asUuid(id) ?? deliveryId(webhookId, id);
+      const of = { webhookId, deleted: deleted_at !== null };
+      const found = await findDelivery({ db, waitForHead: wait }, of, wanted, request.receivedAt);
+      return found && listed(found);
+    },
+    attemptsAt: (webhookId, delivery) => listAttempts(db, webhookId, delivery),
+  };
+  const recovery: RecoveryDeps = {
+    health,
+    countRecoverable: ({ request }, webhookId, since, heldBack, limit) =>
+      countRecoverable(pool, { webhookId, since, heldBack, now: request.receivedAt }, limit),
+  };
+  return [...webhookPages(endpoint), ...recoveryPages(recovery), ...deliveryPages(history)];
+}

@@ -1,0 +1,32 @@
+/** What the dashboard shows of endpoints beyond the API's answers. */
+import type { DeliveryError } from '../../domain/webhooks/events.ts';
+
+/** `held_back`: ten attempts in a row have failed, so one delivery at a time probes the endpoint. `unused`: no attempt was made. */
+export type EndpointState = 'healthy' | 'failing' | 'held_back' | 'paused' | 'deleted' | 'unused';
+
+export interface EndpointHealth {
+  readonly webhook_id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly state: EndpointState;
+  /** When it was held back, paused or deleted. */
+  readonly since: string | null;
+  readonly pending: number;
+  readonly failures_in_row: number;
+  readonly last_attempt_at: string | null;
+  /** Of the last attempt; null: it succeeded, or an earlier release recorded it. */
+  readonly error: DeliveryError | null;
+  readonly http_status: number | null;
+  /** null: nothing waits, or nothing is sent. In the past: at any moment. */
+  readonly next_try_at: string | null;
+}
+
+/** The attempts of one UTC hour. */
+export interface HourOfAttempts {
+  readonly hour: string;
+  readonly attempts: number;
+  readonly delivered: number;
+  /** Those with an HTTP response, and the sum of their durations in milliseconds. */
+  readonly answered: number;
+  readonly answered_ms: number;
+}

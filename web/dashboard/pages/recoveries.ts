@@ -1,0 +1,197 @@
+import type { Reply } from '../../../http/contract/route.ts';
+import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
+import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.ts';
+import type { RecoveryBody } from '../../../read-api/webhooks/recovery-schemas.ts';
+import { redirectAfterPost } from '../answers.ts';
+import { type Refused, textOf, type Visit } from '../api.ts';
+import { count, counted, facts, field, form, gauge, html, notice, panel } from '../components.ts';
+import { show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { linkTo } from '../scope.ts';
+import { stateBadge, stateDetail } from './webhook-health.ts';
+
+export interface RecoveryDeps {
+  readonly health: (visit: Visit, webhookId: string | null) => Promise<readonly EndpointHealth[]>;
+  /** Counts what a recovery since then would retry, up to `limit`. */
+  readonly countRecoverable: (
+    visit: Visit,
+    webhookId: string,
+    since: string,
+    heldBack: boolean,
+    limit: number,
+  ) => Promise<number>;
+}
+
+const WEBHOOK = '/v1/webhooks/:webhook_id';
+const PATH = '/dashboard/webhooks/:webhook_id';
+
+/** Retrying what an outage of a receiver left: since when, how many, and the progress. */
+export const recoveryPages = (deps: RecoveryDeps): PageRoute[] => [
+  { method: 'GET', path: `${PATH}/recover`, needs: 'member', handle: (visit) => choose(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/deliveries/retry`,
+    needs: 'member',
+    handle: (visit) => recover(deps, visit),
+  },
+  { method: 'GET', path: `${PATH}/recoveries/:recovery_id`, handle: (visit) => progress(deps, visit) },
+];
+
+const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
+const pathOf = (visit: Visit): string =>
+  `/dashboard/webhooks/${encodeURIComponent(paramsOf(visit).webhook_id)}`;
+
+const DAY_MS = 86_400_000;
+const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/;
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+
+/** How far a zone is ahead of UTC at an instant, milliseconds. */
+function offsetOf(timeZone: string, at: number): number {
+  const parts = new Intl.DateTimeFormat('en-US', {
+    ...{ timeZone, hourCycle: 'h23', year: 'numeric', month: 'numeric', day: 'numeric' },
+    ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
+  }).formatToParts(at);
+  const of = (type: string): number => Number(parts.find((part) => part.type === type)?.value);
+  const wall = Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'), of('second'));
+  return wall - (at - (at % 1_000));
+}
+
+/** Reads an instant, a UTC day, or a time of the reader's zone as its field sends it; null: none of them. */
+export function instantIn(timeZone: string, text: string): string | null {
+  if (INSTANT.test(text)) return Number.isNaN(Date.parse(text)) ? null : text;
+  const wall = LOCAL.test(text) ? Date.parse(`${text}:00Z`) : DATE.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(wall)) return null;
+  if (DATE.test(text)) return new Date(wall).toISOString();
+  // The offset at the instant itself, which a change of the clocks may separate from that of the same wall time in UTC.
+  const guess = wall - offsetOf(timeZone, wall);
+  return new Date(wall - offsetOf(timeZone, guess)).toISOString();
+}
+
+/** An instant as a field of the reader's zone shows it. */
+const localText = (timeZone: string, at: number): string =>
+  new Date(at + offsetOf(timeZone, at)).toISOString().slice(0, 16);
+
+const NO_TIME: Refused = {
+  ok: false,
+  status: 400,
+  code: 'invalid_date',
+  message: 'Choose a date and time of the last 30 days.',
+};
+
+const MOST_COUNTED = 1_000;
+
+async function choose(deps: RecoveryDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
+  const endpoint = await visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
+  const at = pathOf(visit);
+  if (!endpoint.ok) {
+    const content = html`<p><a href="/dashboard/webhooks">All endpoints</a></p>`;
+    return show(visit, { title: 'Retry after an outage', section: 'Webhooks', refused: endpoint, content });
+  }
+  const { id, name } = endpoint.body;
+  const zone = visit.user.time_zone;
+  const now = visit.request.receivedAt;
+  const asked = visit.query.get('since') ?? textOf(visit, 'since');
+  const instant = asked === '' ? null : instantIn(zone, asked);
+  const since = instant !== null && isRecent(instant, now) ? instant : null;
+  const [health] = await deps.health(visit, id);
+  const isHeld = health?.state === 'held_back';
+  const found =
+    since === null ? null : await deps.countRecoverable(visit, id, since, isHeld, MOST_COUNTED + 1);
+  return show(visit, {
+    title: `Retry deliveries to “${name}”`,
+    section: 'Webhooks',
+    refused: refused ?? (asked !== '' && since === null ? NO_TIME : null),
+    content: html`<p>Choose when the outage began. Deliveries that were queued since then are retried, once each, if they failed or wait
+        because earlier attempts failed. Each begins a new cycle of attempts with the same event id. Nothing is billed.</p>
+    <form class="filter" method="get" action="${at}/recover">
+      ${field('Queued since', 'since', {
+        type: 'datetime-local',
+        required: true,
+        value: localText(zone, since === null ? now - DAY_MS : Date.parse(since)),
+        hint: zone,
+      })}
+      <button class="quiet">Count</button></form>
+    ${health && health.state !== 'healthy' && health.state !== 'unused' && notice(html`<p>${stateBadge(health)} ${stateDetail(visit, health)}. Mend the receiver first: what fails again waits again.</p>`)}
+    ${since !== null && found !== null && countPanel(visit, at, since, found)}
+    <p><a href="${at}/deliveries">All deliveries</a></p>`,
+  });
+}
+
+const isRecent = (since: string, now: number): boolean =>
+  Date.parse(since) <= now && Date.parse(since) >= now - 30 * DAY_MS;
+
+function countPanel(visit: Visit, at: string, since: string, found: number) {
+  if (found === 0)
+    return panel(
+      'Nothing to retry',
+      html`<p>No delivery that was queued since ${visit.time(since)} failed or waits.</p>`,
+    );
+  const many = found > MOST_COUNTED ? `more than ${count(MOST_COUNTED)}` : count(found);
+  const what = found === 1 ? 'delivery' : 'deliveries';
+  return panel(
+    `${many} ${what}`.replace(/^m/, 'M'),
+    form(
+      visit,
+      `${at}/deliveries/retry`,
+      html`<input type="hidden" name="since" value="${since}">
+      <p>Queued since ${visit.time(since)}. They are sent with at most 32 requests at a time; your receiver should be ready for
+        them.</p>
+      <button>Retry ${many} ${what}</button>`,
+    ),
+  );
+}
+
+async function recover(deps: RecoveryDeps, visit: Visit): Promise<Reply> {
+  const since = instantIn(visit.user.time_zone, textOf(visit, 'since'));
+  if (since === null) return choose(deps, visit, NO_TIME);
+  const started = await visit.api<{ readonly recovery_id: string }>('POST', `${WEBHOOK}/recover`, {
+    params: paramsOf(visit),
+    body: { since },
+  });
+  if (!started.ok) return choose(deps, visit, started);
+  return redirectAfterPost(`${pathOf(visit)}/recoveries/${started.body.recovery_id}`);
+}
+
+async function progress(deps: RecoveryDeps, visit: Visit): Promise<Reply> {
+  const { webhook_id } = paramsOf(visit);
+  const params = { webhook_id, recovery_id: visit.request.params.recovery_id ?? '' };
+  const found = await visit.api<RecoveryBody>('GET', `${WEBHOOK}/recoveries/:recovery_id`, { params });
+  const at = pathOf(visit);
+  if (!found.ok) {
+    const content = html`<p><a href="${at}/deliveries">All deliveries</a></p>`;
+    return show(visit, { title: 'Retry after an outage', section: 'Webhooks', refused: found, content });
+  }
+  const { since, created_at, deliveries, pending, delivered, failed, cancelled, expired } = found.body;
+  const [health] = await deps.health(visit, webhook_id);
+  const isDone = pending === 0;
+  const isStuck = health?.state === 'held_back' || health?.state === 'paused';
+  const link = (status: string, n: number) =>
+    n === 0 ? count(n) : html`<a href="${linkTo(`${at}/deliveries`, { status })}">${count(n)}</a>`;
+  return show(visit, {
+    title: isDone ? 'Retry done' : 'Retry under way',
+    section: 'Webhooks',
+    content: html`${
+      isDone
+        ? notice(
+            html`<p>Done: ${counted(delivered, 'delivery', 'deliveries')} of ${count(deliveries)} arrived.${failed > 0 && html` ${count(failed)} failed again.`}</p>`,
+            failed === 0 ? 'good' : 'wait',
+          )
+        : html`<p class="reload" role="status">${count(deliveries - pending)} of ${counted(deliveries, 'delivery', 'deliveries')} done. This page looks again by itself.</p>`
+    }
+    ${health && isStuck && !isDone && notice(html`<p>${stateBadge(health)} ${stateDetail(visit, health)}. The deliveries wait until the endpoint ${health.state === 'paused' ? 'is enabled' : 'answers'}.</p>`)}
+    ${deliveries > 0 && gauge('Arrived', delivered, deliveries)}
+    ${facts([
+      ['Queued since', visit.time(since)],
+      ['Began', visit.time(created_at)],
+      ['Deliveries', count(deliveries)],
+      ['Pending', link('pending', pending)],
+      ['Delivered', link('delivered', delivered)],
+      ['Failed', link('failed', failed)],
+      ['Cancelled', count(cancelled)],
+      ['Expired', count(expired)],
+    ])}
+    <noscript><p><a href="${at}/recoveries/${params.recovery_id}">Look again</a></p></noscript>
+    <p><a href="${at}/deliveries">All deliveries</a> · <a href="${at}">The endpoint</a></p>`,
+  });
+}

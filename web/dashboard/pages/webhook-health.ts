@@ -1,0 +1,144 @@
+/** How an endpoint takes its deliveries, in words and as lines. */
+import type { EndpointHealth, HourOfAttempts } from '../../../read-api/webhooks/health-schemas.ts';
+import type { Visit } from '../api.ts';
+import { lineChart } from '../charts.ts';
+import { badge, type Content, count, type Html, html, tiles } from '../components.ts';
+
+type Failure = Pick<EndpointHealth, 'error' | 'http_status'>;
+
+const ERRORS = {
+  timeout: 'timeout',
+  dns: 'DNS error',
+  connect: 'connection error',
+  tls: 'TLS error',
+  blocked_address: 'blocked address',
+  own_origin: 'the URL leads to this service',
+} as const;
+
+/** Why an attempt failed, in a few words: `HTTP 503`, `timeout`. '' where that is not known. */
+export function failureText({ error, http_status }: Failure): string {
+  if (error === null) return http_status === null ? '' : `HTTP ${http_status}`;
+  if (error === 'redirect') return `redirect (HTTP ${http_status})`;
+  return error === 'http_status' ? `HTTP ${http_status}` : ERRORS[error];
+}
+
+/** The state of an endpoint in a word. */
+export function stateBadge({ state }: EndpointHealth): Html {
+  switch (state) {
+    case 'healthy':
+      return badge('Healthy', 'good');
+    case 'failing':
+      return badge('Failing', 'wait');
+    case 'held_back':
+      return badge('Held back', 'bad');
+    case 'paused':
+      return badge('Paused', 'off');
+    case 'deleted':
+      return badge('Deleted', 'off');
+    case 'unused':
+      return badge('No deliveries yet', 'off');
+  }
+}
+
+/** What the state means now; null where the word says all. */
+export function stateDetail(visit: Visit, health: EndpointHealth): Content {
+  const { state, since, failures_in_row: failures } = health;
+  const why = failureText(health);
+  const reason = why === '' ? '' : `, ${why}`;
+  switch (state) {
+    case 'failing':
+      return html`${failures === 1 ? 'The last attempt failed' : `The last ${count(failures)} attempts failed`}${reason}${nextTry(visit, health)}`;
+    case 'held_back':
+      return html`Since ${visit.time(since)}: ${count(failures)} failures in a row${reason}${nextTry(visit, health)}`;
+    case 'paused':
+    case 'deleted':
+      return html`Since ${visit.time(since)}`;
+    case 'healthy':
+    case 'unused':
+      return null;
+  }
+}
+
+const nextTry = (visit: Visit, { next_try_at }: EndpointHealth): Content =>
+  next_try_at === null ? '' : html`; next try ${soon(visit, next_try_at)}`;
+
+/** `in 40 seconds`; a time that has passed: `at any moment`. */
+export const soon = (visit: Visit, iso: string): Content =>
+  Date.parse(iso) <= visit.request.receivedAt ? 'at any moment' : visit.ago(iso);
+
+const HOUR_MS = 3_600_000;
+
+/** The spans that the charts show: `hours` between two points. */
+export const SPANS = {
+  day: { text: 'Last 24 hours', hours: 24, step: 1 },
+  week: { text: 'Last 7 days', hours: 168, step: 6 },
+} as const;
+export type Span = keyof typeof SPANS;
+
+/** Returns where a span begins: at a whole step, milliseconds. */
+export function startOf(span: Span, now: number): number {
+  const { hours, step } = SPANS[span];
+  const first = now - hours * HOUR_MS;
+  return first - (first % (step * HOUR_MS));
+}
+
+/** The success rate and response time of an endpoint, as figures and as lines. Times without an attempt have no point. */
+export function attemptCharts(visit: Visit, span: Span, hours: readonly HourOfAttempts[]): Html {
+  const { text, step } = SPANS[span];
+  const all = total(hours);
+  if (all.attempts === 0) return html`<p>No attempts in the ${text.toLowerCase()}.</p>`;
+  const steps = [...Map.groupBy(hours, ({ hour }) => Math.floor(Date.parse(hour) / (step * HOUR_MS)))].map(
+    ([nth, some]) => ({ at: nth * step * HOUR_MS, ...total(some) }),
+  );
+  const label = labelIn(visit.user.time_zone, span);
+  const answered = steps.filter((some) => some.answered > 0);
+  return html`${tiles([
+    { name: 'Success rate', value: `${rate(all)} %` },
+    { name: 'Attempts that succeeded', value: `${count(all.delivered)} of ${count(all.attempts)}` },
+    { name: 'Average response', value: all.answered === 0 ? 'no answer' : `${count(responseMs(all))} ms` },
+  ])}
+  ${lineChart({
+    title: 'Success rate',
+    series: [{ name: 'Success rate', tone: 'good' }],
+    points: steps.map((some) => ({ label: label(some.at), values: [rate(some)] })),
+    axis: 'Time',
+    format: (value) => `${value} %`,
+  })}
+  ${
+    answered.length > 0 &&
+    lineChart({
+      title: 'Response time',
+      series: [{ name: 'Average response time' }],
+      points: answered.map((some) => ({ label: label(some.at), values: [responseMs(some)] })),
+      axis: 'Time',
+      format: (value) => `${count(value)} ms`,
+    })
+  }`;
+}
+
+function total(hours: readonly HourOfAttempts[]): Omit<HourOfAttempts, 'hour'> {
+  const sum = { attempts: 0, delivered: 0, answered: 0, answered_ms: 0 };
+  for (const hour of hours) {
+    sum.attempts += hour.attempts;
+    sum.delivered += hour.delivered;
+    sum.answered += hour.answered;
+    sum.answered_ms += hour.answered_ms;
+  }
+  return sum;
+}
+
+type Total = ReturnType<typeof total>;
+
+/** Percent with one decimal, rounded down: 100 % is only said of no failure. */
+const rate = ({ attempts, delivered }: Total): number => Math.floor((delivered / attempts) * 1_000) / 10;
+const responseMs = ({ answered, answered_ms }: Total): number => Math.round(answered_ms / answered);
+
+function labelIn(timeZone: string, span: Span): (at: number) => string {
+  const { format } = new Intl.DateTimeFormat('en-GB', {
+    ...(span === 'week' ? { day: 'numeric', month: 'short' } : {}),
+    hour: '2-digit',
+    minute: '2-digit',
+    timeZone,
+  });
+  return format;
+}

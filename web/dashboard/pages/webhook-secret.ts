@@ -1,0 +1,137 @@
+import type { Reply } from '../../../http/contract/route.ts';
+import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
+import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
+import { mayChange, type Refused, type Visit } from '../api.ts';
+import { badge, type Content, copyable, form, html, panel, secretOnce } from '../components.ts';
+import { ask, show } from '../layout.ts';
+import type { PageRoute } from '../routes.ts';
+import { failureText } from './webhook-health.ts';
+import { verificationSnippets } from './webhook-snippets.ts';
+
+export type WithSecret = WebhookBody & { readonly signing_secret: string };
+
+const PATH = '/dashboard/webhooks';
+const WEBHOOK = '/v1/webhooks/:webhook_id';
+
+/** How long both secrets sign. */
+const OVERLAP_MS = 86_400_000;
+
+const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
+const pathOf = (visit: Visit): string => `${PATH}/${encodeURIComponent(paramsOf(visit).webhook_id)}`;
+
+type ShowEndpoint = (visit: Visit, refused: Refused) => Promise<Reply>;
+
+/** The rotation of a signing secret: a question, the new secret once, and the steps until the old one ends. */
+export const rotationPages = (showEndpoint: ShowEndpoint): PageRoute[] => [
+  {
+    method: 'GET',
+    path: `${PATH}/:webhook_id/rotate`,
+    needs: 'member',
+    handle: (visit) => rotation(visit, showEndpoint),
+  },
+  {
+    method: 'POST',
+    path: `${PATH}/:webhook_id/rotate`,
+    needs: 'member',
+    handle: (visit) => rotate(visit, showEndpoint),
+  },
+];
+
+/** Shows the secret of a new endpoint, once. */
+export const secretPage = (visit: Visit, { id, name, signing_secret }: WithSecret): Reply =>
+  show(visit, {
+    title: 'Your new endpoint',
+    section: 'Webhooks',
+    content: html`${secretOnce(`Signing secret of “${name}”`, signing_secret)}
+      ${panel(
+        'Verify what arrives',
+        html`<p>Your server checks with it that a delivery comes from here.</p>${verificationSnippets()}`,
+      )}
+      <p><a class="button" href="${PATH}/${id}">I have kept it</a></p>`,
+  });
+
+async function rotation(visit: Visit, showEndpoint: ShowEndpoint): Promise<Reply> {
+  const found = await visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
+  if (!found.ok) return showEndpoint(visit, found);
+  const { name, secret_rotation_until } = found.body;
+  if (secret_rotation_until !== null) return steps(visit, found.body, null);
+  return ask(visit, {
+    title: `Rotate the secret of “${name}”?`,
+    section: 'Webhooks',
+    text: html`<p>A new secret is shown once and signs from now on. For 24 hours the present one signs as well, so no delivery
+        is lost while you put the new one on your servers. The steps follow on the next page. For these 24 hours the secret cannot be
+        rotated again.</p>`,
+    action: `${pathOf(visit)}/rotate`,
+    button: 'Rotate the secret',
+    back: pathOf(visit),
+    isFinal: false,
+  });
+}
+
+async function rotate(visit: Visit, showEndpoint: ShowEndpoint): Promise<Reply> {
+  const rotated = await visit.api<WithSecret>('POST', `${WEBHOOK}/rotate-secret`, {
+    params: paramsOf(visit),
+  });
+  return rotated.ok ? steps(visit, rotated.body, rotated.body.signing_secret) : showEndpoint(visit, rotated);
+}
+
+/** `secret`: shown now; null: it was shown when the rotation began. */
+async function steps(visit: Visit, webhook: WebhookBody, secret: string | null): Promise<Reply> {
+  const at = pathOf(visit);
+  const history = await visit.api<{ readonly deliveries: readonly DeliveryBody[] }>(
+    'GET',
+    `${WEBHOOK}/deliveries`,
+    { params: paramsOf(visit) },
+  );
+  const deliveries = history.ok ? history.body.deliveries : [];
+  const began = Date.parse(webhook.secret_rotation_until ?? '') - OVERLAP_MS;
+  const test = deliveries.find(
+    ({ type, created_at }) => type === 'webhook.test' && Date.parse(created_at) >= began,
+  );
+  const until = visit.time(webhook.secret_rotation_until);
+  return show(visit, {
+    title: `Rotation of “${webhook.name}”`,
+    section: 'Webhooks',
+    content: html`${panel(
+      '1. Keep the new secret',
+      secret === null
+        ? html`<p>It was shown once, when the rotation began. If you have not kept it, wait until ${until}: then you can rotate
+            again.</p>`
+        : html`<p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
+            ${copyable('The new secret', secret)}`,
+    )}
+    ${panel(
+      '2. Put it on your servers',
+      html`<p>Each delivery carries two signatures, by the new and by the old secret, until ${until}. Verification accepts either, so
+          change one server after another. Nothing has to happen at the same moment.</p>
+        ${verificationSnippets()}`,
+    )}
+    ${panel(
+      '3. Send a test',
+      html`<p>${testState(visit, test, at)}</p>
+        ${
+          mayChange(visit) &&
+          webhook.enabled &&
+          form(
+            visit,
+            `${at}/test`,
+            html`<input type="hidden" name="from" value="rotation"><button class="quiet">Send a test</button>`,
+          )
+        }`,
+    )}
+    ${panel('4. The old secret ends', html`<p>The old secret stops signing at ${until}. Nothing more is to be done.</p>`)}
+    <p><a class="button" href="${at}">${secret === null ? 'The endpoint' : 'I have kept it'}</a></p>`,
+  });
+}
+
+function testState(visit: Visit, test: DeliveryBody | undefined, at: string): Content {
+  if (test === undefined)
+    return 'A test shows that your servers accept the new secret. None was sent since the rotation began.';
+  const link = html`<a href="${at}/deliveries/${test.id}">The test</a> of ${visit.ago(test.created_at)}`;
+  if (test.state === 'delivered') return html`${badge('delivered', 'good')} ${link} was accepted.`;
+  const failure = failureText(test);
+  if (failure === '')
+    return html`<span class="reload">${badge(test.state, 'wait')} ${link} is under way.</span>`;
+  return html`${badge('not accepted', 'bad')} ${link} was refused: ${failure}. Check that the server has the new secret or the
+    old one, then send another test.`;
+}
