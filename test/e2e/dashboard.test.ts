@@ -121,7 +121,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await titleOf(page)).toBe('A website');
     tracker = /trackers\/([\w-]+)/.exec(page.url())?.[1] ?? '';
     expect(await copied(page, 'Snippet')).toContain(`/tracking/a.js?tracker_id=${tracker}`);
-    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByRole('button', { name: 'Copy' }).first().click();
     expect(await page.evaluate('navigator.clipboard.readText()')).toContain(tracker);
     expect(await page.locator('main').textContent()).toContain('Waiting for the first visit');
     await looksRight(`/trackers/${tracker}`, 'tracker-new');

@@ -4,7 +4,7 @@ import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.t
 import type { RecoveryBody } from '../../../read-api/webhooks/recovery-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type Refused, textOf, type Visit } from '../api.ts';
-import { count, counted, facts, field, form, gauge, html, notice, panel } from '../components.ts';
+import { count, counted, facts, field, form, html, notice, panel } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
@@ -180,7 +180,7 @@ async function progress(deps: RecoveryDeps, visit: Visit): Promise<Reply> {
         : html`<p class="reload" role="status">${count(deliveries - pending)} of ${counted(deliveries, 'delivery', 'deliveries')} done. This page looks again by itself.</p>`
     }
     ${health && isStuck && !isDone && notice(html`<p>${stateBadge(health)} ${stateDetail(visit, health)}. The deliveries wait until the endpoint ${health.state === 'paused' ? 'is enabled' : 'answers'}.</p>`)}
-    ${deliveries > 0 && gauge('Arrived', delivered, deliveries)}
+    ${deliveries > 0 && html`<p><progress max="${deliveries}" value="${delivered}" aria-label="Arrived">${count(delivered)}</progress></p>`}
     ${facts([
       ['Queued since', visit.time(since)],
       ['Began', visit.time(created_at)],
