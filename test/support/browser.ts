@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium } from 'playwright-core';
 import { describe } from 'vitest';
 import { reapProcess } from './reaped.ts';
 
@@ -75,7 +75,3 @@ export const complaintsOf = (context: BrowserContext): Complaints => {
   });
   return complaints;
 };
-
-/** Runs in the page and does not wait for later effects. */
-export const inPage = (page: Page, script: string): Promise<unknown> =>
-  page.evaluate(`(() => {${script}})()`);

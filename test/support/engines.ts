@@ -19,8 +19,11 @@ const programOf = (engine: Engine): string | undefined => PROGRAMS[engine].find(
 /** A `describe` that skips its tests by name where the engine is not installed. */
 export const describeIn = (engine: Engine) => describe.skipIf(programOf(engine) === undefined);
 
-/** Starts the engine without a window. */
-export async function startEngine(engine: Engine): Promise<Browser> {
+/** Starts the engine without a window. `preferences`: Firefox's, by their names in `about:config`. */
+export async function startEngine(
+  engine: Engine,
+  preferences: Readonly<Record<string, unknown>> = {},
+): Promise<Browser> {
   const executablePath = programOf(engine);
   if (executablePath === undefined) throw new Error(`there is no ${engine} here`);
   return puppeteer.launch({
@@ -30,6 +33,7 @@ export async function startEngine(engine: Engine): Promise<Browser> {
     defaultViewport: { width: 1280, height: 800 },
     protocol: 'webDriverBiDi',
     args: engine === 'chromium' ? ['--no-sandbox'] : [],
+    extraPrefsFirefox: preferences,
   });
 }
 

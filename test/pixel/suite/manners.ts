@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { inPage } from '../../support/browser.ts';
-import type { RunScene } from './stage.ts';
+import { inPage, LATER_MS, type RunScene } from './stage.ts';
 
-/** Longer than the script's retry delay. */
-const LATER_MS = 5_000;
+const CLOSED_STORAGE = `Object.defineProperty(window, 'sessionStorage', {
+  get() { throw new DOMException('closed', 'SecurityError'); },
+});`;
+const FULL_STORAGE =
+  "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };";
+const SOME_TOKEN = '11111111-1111-4111-8111-111111111111';
 
 const MISSING = [
   ['window', 'crypto'],
@@ -18,8 +21,8 @@ const MISSING = [
 export const describeManners = (play: RunScene): void => {
   describe("the pixel on a customer's page", () => {
     it('sends and stores nothing when the visitor objects (Global Privacy Control)', () =>
-      play(async ({ context, page, site, tag, visitsSoFar, errors, warnings }) => {
-        await context.addInitScript(
+      play(async ({ page, site, tag, visitsSoFar, errors, warnings }) => {
+        await page.evaluateOnNewDocument(
           "Object.defineProperty(navigator, 'globalPrivacyControl', { get: () => location.pathname === '/objects' })",
         );
         await page.goto(site.page('/objects', tag()));
@@ -30,33 +33,15 @@ export const describeManners = (play: RunScene): void => {
         expect({ errors, warnings }).toEqual({ errors: [], warnings: [] });
       }));
 
-    it('sends nothing about the page: no URL, no title, no preflight', () =>
-      play(async ({ page, site, tag, visits, collector }) => {
-        await page.goto(
-          `${site.page('/private/path', `<meta name="referrer" content="unsafe-url">${tag()}`)}?secret=1#part`,
-        );
-        await visits(1);
-        const [{ method, headers, body } = { method: '', headers: {}, body: '' }] = collector.received;
-
-        expect([method, headers['content-type'], headers.origin]).toEqual([
-          'POST',
-          'text/plain;charset=UTF-8',
-          site.origin,
-        ]);
-        expect(headers.referer).toBeUndefined();
-        expect(Object.keys(JSON.parse(body))).toEqual(['tracker_id', 'token', 'visit_id', 'custom']);
-        expect(JSON.stringify({ headers, body })).not.toMatch(/private|secret|customer's/);
-      }));
-
     it.each([429, 503])('retries once with the same visit after %i', (status) =>
-      play(async ({ page, open, answered, visitsSoFar, collector, errors }) => {
-        await page.clock.install();
+      play(async ({ open, freezeTime, pass, answered, visitsSoFar, collector, errors }) => {
+        await freezeTime();
         collector.answerNext(status, status);
         await open();
         await answered(1);
-        await page.clock.fastForward(LATER_MS);
+        await pass(LATER_MS);
         await answered(2);
-        await page.clock.fastForward(LATER_MS);
+        await pass(LATER_MS);
 
         const [first, second, ...more] = await visitsSoFar();
         expect(second).toEqual(first);
@@ -65,71 +50,103 @@ export const describeManners = (play: RunScene): void => {
     );
 
     it.each([204, 403])('does not retry after %i', (status) =>
-      play(async ({ page, open, answered, visitsSoFar, collector, errors }) => {
-        await page.clock.install();
+      play(async ({ open, freezeTime, pass, answered, visitsSoFar, collector, errors }) => {
+        await freezeTime();
         collector.answerNext(status);
         await open();
         await answered(1);
-        await page.clock.fastForward(LATER_MS);
+        await pass(LATER_MS);
 
         expect(await visitsSoFar()).toHaveLength(1);
         expect(errors).toEqual([]);
       }),
     );
 
-    it('retries once when the server is down', () =>
-      play(async ({ page, open, answered, collector, errors, warnings }) => {
-        const attempts: (string | null)[] = [];
-        page.on('request', (request) => {
-          if (request.url().endsWith('/collect')) attempts.push(request.postData());
-        });
-        await page.clock.install();
+    it.each([
+      ['with', ''],
+      ['without', 'delete window.navigation'],
+    ])("leaves the page's own calls unchanged %s the Navigation API", (_which, before) =>
+      play(async ({ page, open, visits }) => {
+        await page.evaluateOnNewDocument(before);
         await open();
-        await answered(1);
-        await collector.close();
-        await inPage(page, "history.pushState({}, '')");
-        await answered(2);
-        await page.clock.fastForward(LATER_MS);
-        await answered(3);
-        await page.clock.fastForward(LATER_MS);
-        await inPage(page, "history.pushState({}, '')");
-        await answered(4);
-
-        const [, first, second, next, ...more] = attempts;
-        expect(second).toBe(first);
-        expect(next).not.toBe(first);
-        expect({ more, errors, warnings }).toEqual({ more: [], errors: [], warnings: [] });
-      }));
-
-    it('works under a policy that allows only the service', () =>
-      play(async ({ page, site, tag, visits, collector, errors }) => {
-        const policy = `default-src 'none'; script-src ${collector.origin}; connect-src ${collector.origin}`;
-        await page.goto(site.page('/', tag(), { 'content-security-policy': policy }));
         await visits(1);
-        expect(errors).toEqual([]);
+        await inPage(page, "history.pushState({ step: 7 }, '', '/second')");
+
+        expect(await page.evaluate('[history.state.step, location.pathname]')).toEqual([7, '/second']);
+        const elsewhere = "history.pushState({}, '', 'https://elsewhere.example/')";
+        expect(await inPage(page, `try { ${elsewhere} } catch ({ name }) { return name; }`)).toBe(
+          'SecurityError',
+        );
+      }),
+    );
+
+    it('counts a view once, however often the page has the tag', () =>
+      play(async ({ page, site, tag, tracker, visits, visitsSoFar }) => {
+        const other = tag().replace(tracker, '11111111-1111-4111-8111-111111111111');
+        await page.goto(
+          site.page('/', tag() + tag() + tag().replace(tracker, tracker.toUpperCase()) + other),
+        );
+        await visits(2);
+
+        const counted = (await visitsSoFar()).map(({ tracker_id }) => tracker_id);
+        expect(counted.toSorted()).toEqual([tracker, '11111111-1111-4111-8111-111111111111'].toSorted());
       }));
 
-    it('works under a strict policy, by its nonce, with Trusted Types', () =>
-      play(async ({ page, site, tag, visits, collector, errors }) => {
-        const scripts = "script-src 'nonce-abc' 'strict-dynamic'; require-trusted-types-for 'script'";
-        const policy = `default-src 'none'; ${scripts}; connect-src ${collector.origin}`;
-        const tagged = tag().replace('<script', '<script nonce="abc"');
-        await page.goto(site.page('/', tagged, { 'content-security-policy': policy }));
+    it('counts a hidden page when it becomes visible, whatever happens there before', () =>
+      play(async ({ page, open, visits, visitsSoFar }) => {
+        // A page under automation is always visible, so visibility is simulated.
+        await page.evaluateOnNewDocument(`Object.defineProperty(document, 'visibilityState', {
+        get: () => (location.pathname === '/' && !window.inSight ? 'hidden' : 'visible'),
+      })`);
+        await open();
+        await inPage(page, "history.pushState({}, '')");
+        await inPage(page, "document.dispatchEvent(new Event('visibilitychange'))");
+        expect(await visitsSoFar()).toEqual([]);
+
+        await inPage(page, "inSight = true; document.dispatchEvent(new Event('visibilitychange'))");
         await visits(1);
-        expect(errors).toEqual([]);
+        await inPage(page, "document.dispatchEvent(new Event('visibilitychange'))");
+        expect(await visitsSoFar()).toHaveLength(1);
       }));
 
-    it('throws nothing under a policy that blocks its requests', () =>
-      play(async ({ page, site, tag, answered, collector, errors, warnings }) => {
-        await page.clock.install();
-        const policy = `default-src 'none'; script-src ${collector.origin}`;
-        await page.goto(site.page('/', tag(), { 'content-security-policy': policy }));
-        await answered(1);
-        await page.clock.fastForward(LATER_MS);
-        await answered(2);
+    it.each([
+      ['closed', CLOSED_STORAGE],
+      ['full', FULL_STORAGE],
+    ])('keeps the token as long as the page when the storage is %s', (_how, before) =>
+      play(async ({ page, open, visits, errors, warnings }) => {
+        await page.evaluateOnNewDocument(before);
+        await open();
+        await visits(1);
+        await inPage(page, "history.pushState({}, '')");
+        await visits(2);
+        await page.reload();
+        const [one, two, three] = (await visits(3)).map(({ token }) => token);
 
-        expect(collector.visits()).toEqual([]);
+        expect(two).toBe(one);
+        expect(three).not.toBe(one);
         expect({ errors, warnings }).toEqual({ errors: [], warnings: [] });
+      }),
+    );
+
+    it('gives each tracker a token of its own', () =>
+      play(async ({ page, site, tag, tracker, visits }) => {
+        const other = tag().replace(tracker, '11111111-1111-4111-8111-111111111111');
+        await page.goto(site.page('/', tag() + other));
+        const [one, two] = await visits(2);
+        expect(two?.token).not.toBe(one?.token);
+      }));
+
+    it('replaces a stored token that is invalid', () =>
+      play(async ({ page, tracker, open, visits }) => {
+        await open();
+        await visits(1);
+        for (const [before, stored] of ['', 'x', 'NaN 1', SOME_TOKEN, `${SOME_TOKEN} x`].entries()) {
+          await inPage(page, `sessionStorage.setItem('doorplate ${tracker}', '${stored}')`);
+          await page.reload();
+          const token = (await visits(before + 2)).at(-1)?.token;
+          expect(token).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-/);
+          expect(token).not.toBe(SOME_TOKEN);
+        }
       }));
 
     it('throws nothing when a browser lacks a feature or a page has removed it', () =>

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { inPage } from '../../support/browser.ts';
-import type { RunScene } from './stage.ts';
+import { eventually } from '../../support/eventually.ts';
+import { inPage, LATER_MS, type RunScene } from './stage.ts';
 
-/** Longer than the script's retry delay. */
-const LATER_MS = 5_000;
 const OTHER = '11111111-1111-4111-8111-111111111111';
 
 /** What the script reads of `document`, where an element with its name stands in its place. */
@@ -56,24 +54,20 @@ const pastedIntoTagManager = (src: string): string => `<script>
 export const describePages = (play: RunScene): void => {
   describe('the pixel on a hostile or busy page', () => {
     it.each(OF_DOCUMENT)('believes no element that the page names %s', (name) =>
-      play(async ({ page, site, tag, tracker, visits, visitsSoFar, errors, warnings }) => {
-        const elsewhere: string[] = [];
-        page.on('request', (request) => {
-          if (request.method() === 'POST' && !request.url().endsWith('/tracking/collect'))
-            elsewhere.push(request.url());
-        });
+      play(async ({ page, site, tag, tracker, visits, visitsSoFar, requested, errors, warnings }) => {
         for (const [before, element] of NAMED.entries()) {
           await page.goto(site.page('/', element(name) + tag()));
           expect((await visits(before + 1)).at(-1)).toMatchObject({ tracker_id: tracker });
         }
         expect(await visitsSoFar()).toHaveLength(NAMED.length);
-        expect({ elsewhere, errors, warnings }).toEqual({ elsewhere: [], errors: [], warnings: [] });
+        expect(requested.filter((url) => url.includes('other.example'))).toEqual([]);
+        expect({ errors, warnings }).toEqual({ errors: [], warnings: [] });
       }),
     );
 
     it('waits in a hidden page that has an element with the name visibilityState', () =>
-      play(async ({ context, page, site, tag, visits, visitsSoFar }) => {
-        await context.addInitScript(`Object.defineProperty(Document.prototype, 'visibilityState', {
+      play(async ({ page, site, tag, visits, visitsSoFar }) => {
+        await page.evaluateOnNewDocument(`Object.defineProperty(Document.prototype, 'visibilityState', {
           get: () => (window.inSight ? 'visible' : 'hidden'),
         })`);
         await page.goto(site.page('/', `<form name="visibilityState"></form>${tag()}`));
@@ -83,8 +77,8 @@ export const describePages = (play: RunScene): void => {
       }));
 
     it('counts views where an element has the name of the Navigation API that the browser lacks', () =>
-      play(async ({ context, page, site, tag, visits }) => {
-        await context.addInitScript('delete window.navigation');
+      play(async ({ page, site, tag, visits }) => {
+        await page.evaluateOnNewDocument('delete window.navigation');
         await page.goto(site.page('/', `<nav id="navigation"></nav>${tag()}`));
         await visits(1);
         await inPage(page, "history.pushState({}, '')");
@@ -108,10 +102,10 @@ export const describePages = (play: RunScene): void => {
       }));
 
     it("counts while the page's own keepalive requests use up what a page may have under way", () =>
-      play(async ({ page, site, src, answered, visits, collector, errors }) => {
+      play(async ({ page, site, src, freezeTime, pass, answered, visits, collector, errors }) => {
         const release = site.hold('/busy');
         const busy = "fetch('/busy', { method: 'POST', keepalive: true, body: 'x'.repeat(64 * 1024) })";
-        await page.clock.install();
+        await freezeTime();
         await page.goto(site.page('/', 'nothing here'));
         const asked = site.asked('/busy');
         await inPage(page, `${busy}; answers = 0`);
@@ -122,7 +116,7 @@ export const describePages = (play: RunScene): void => {
         );
         await answered(1);
         expect(collector.visits()).toEqual([]);
-        await page.clock.fastForward(LATER_MS);
+        await pass(LATER_MS);
         await visits(1);
         release();
         expect(errors).toEqual([]);
@@ -139,9 +133,8 @@ export const describePages = (play: RunScene): void => {
       ['makes it a module', (src: string) => `<script type="module" src="${src}"></script>`],
     ])('sends nothing and warns when a page %s', (_, how) =>
       play(async ({ page, site, src, visitsSoFar, errors, warnings }) => {
-        const warned = page.waitForEvent('console');
         await page.goto(site.page('/', how(src) + how(src)));
-        await warned;
+        await eventually('a warning', () => warnings.length, Boolean);
         expect(await visitsSoFar()).toEqual([]);
         expect(warnings).toEqual([expect.stringContaining('data-cfasync')]);
         expect(errors).toEqual([]);
