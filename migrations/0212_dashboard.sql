@@ -66,7 +66,7 @@ create table read.team_member (
   created_at timestamptz not null,
   removed_at timestamptz
 );
-create index team_member_present on read.team_member (partner_id, created_at, user_id) where removed_at is null;
+create index team_member_of_partner on read.team_member (partner_id, created_at, user_id);
 create index team_member_owner on read.team_member (partner_id, created_at) where removed_at is null and role = 'owner';
 comment on table read.team_member is 'Users of the dashboard with their roles. Written by projection team.';
 comment on column read.team_member.role is 'owner, member or read-only.';

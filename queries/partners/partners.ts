@@ -89,12 +89,13 @@ const userRow = z.object({
 type UserRow = z.output<typeof userRow>;
 
 /** The users of the dashboard, of one partner or (null) of all. */
-export const listUsers = (db: DatabasePool, partnerId: string | null): Promise<readonly UserRow[]> =>
-  db.any(sql.type(userRow)`
+export function listUsers(db: DatabasePool, partnerId: string | null): Promise<readonly UserRow[]> {
+  const whose = partnerId === null ? sql.fragment`true` : sql.fragment`m.partner_id = ${partnerId}`;
+  return db.any(sql.type(userRow)`
     select m.user_id, m.partner_id, m.name, m.role, f.user_id is not null as second_factor, m.created_at, m.removed_at
     from read.team_member m left join work.second_factor f using (user_id)
-    where ${partnerId}::uuid is null or m.partner_id = ${partnerId}::uuid
-    order by m.created_at, m.name`);
+    where ${whose} order by m.created_at, m.name`);
+}
 
 const useRow = z.object({ key_id: z.string(), used_at: z.string() });
 

@@ -199,7 +199,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     await open(`/webhooks/${webhook}/rotate`);
     await looksRight(`/webhooks/${webhook}/rotate`, 'webhook-rotate');
     await press(page, 'Rotate the secret');
-    expect(await copied(page, 'Signing secret of “My server”')).toMatch(/^whsec_/);
+    expect(await copied(page, 'The new secret')).toMatch(/^whsec_/);
     await follow(page, 'I have kept it');
     await press(page, 'Pause the endpoint');
     expect(await flashMessageOf(page)).toContain('paused');
@@ -270,6 +270,21 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     ['account', () => '/account'],
   ])('is accessible and fits the screen in light, dark and on a phone: %s', async (name, path) => {
     await looksRight(path(), name);
+  });
+
+  it('weighs less than 150 KB at first sight, all of it from its own host', async () => {
+    const visit = await context.newPage();
+    const sizes: Promise<number>[] = [];
+    const hosts = new Set<string>();
+    visit.on('response', (response) => {
+      sizes.push(response.body().then(({ length }) => length));
+      hosts.add(new URL(response.url()).host);
+    });
+    await visit.goto(`${base()}/dashboard`, { waitUntil: 'networkidle' });
+    const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+    expect(bytes).toBeLessThan(150_000);
+    expect([...hosts].filter((host) => host !== '')).toEqual([new URL(base()).host]);
+    await visit.close();
   });
 
   it('names the source of countries wherever it shows one', async () => {

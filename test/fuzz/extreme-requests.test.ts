@@ -70,19 +70,14 @@ const label = (length: number): string => 'a'.repeat(length);
 const HOST = [label(63), label(63), label(63), label(61)].join('.');
 const RANDOM = randomBytes(6_000).toString('base64');
 
-it('keeps keys and users with the longest names, the largest limits, and the first and last expiries', async () => {
+it('keeps keys and users with the longest names, the largest limits, and the last expiries', async () => {
   for (const name of [WIDEST.repeat(100), 'ﷺ'.repeat(100)]) await makeUser(api, key.partner_id, { name });
   const limits = { requests_per_second: LARGEST_LIMIT, pending_enrichments: LARGEST_LIMIT };
   const largest = await api.key({ ...limits, new_enrichments_per_day: LARGEST_LIMIT }, key.partner_id);
   expect((await api.usage(largest)).statusCode).toBe(200);
   const page = await loggedIn(api, await makeUser(api, key.partner_id));
   const form = { requests_per_second: '50', new_enrichments_per_day: '', pending_enrichments: '10000' };
-  const expiries = [
-    '0001-01-01T00:00',
-    '9999-12-31T23:59',
-    '9999-12-31T23:59:59.9999999999',
-    '2024-02-29T00:00',
-  ];
+  const expiries = ['9999-12-31T23:59', '9999-12-31T23:59:59.9999999999', '9996-02-29T00:00'];
   for (const expires_at of expiries) {
     const name = `${expires_at} ${WIDEST.repeat(60)}`;
     expect((await page.send('/keys', { ...form, name, expires_at })).statusCode, expires_at).toBe(201);
