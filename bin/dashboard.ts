@@ -339,10 +339,10 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       overviewPage(overview),
       ...companyPages({
         ...overview,
-        companyVisits: ({ user, scope }, name) =>
+        companyVisits: ({ user }, name) =>
           listCompanyVisits(db, {
             partnerId: user.partner_id,
-            trackerId: scope.trackerId,
+            trackerId: null,
             name,
             limit: MAX_VISITS,
           }),
@@ -369,6 +369,13 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
         audit: (visit) => audits.audit(visit.user.partner_id, visitContext(visit)),
         months,
         trackerDays: overview.trackerDays,
+        actors: async (partnerId) => {
+          const [keys, users] = await Promise.all([keysOf(partnerId), listUsers(db, partnerId)]);
+          return new Map([
+            ...keys.map(({ key_id, name }) => [key_id, name] as const),
+            ...users.map(({ user_id, name }) => [user_id, name] as const),
+          ]);
+        },
       }),
     ],
   });

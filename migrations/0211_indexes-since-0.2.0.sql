@@ -111,7 +111,7 @@ create index concurrently webhook_delivery_listed on read.webhook_delivery (webh
 -- The dashboard groups the newest reveals that found a company, and lists those of one company. A digest, because a name may be
 -- longer than an entry of an index.
 drop index concurrently if exists read.reveal_of_company;
-create index concurrently reveal_of_company on read.reveal (partner_id, completed_at) where result ->> 'match_type' = 'company';
+create index concurrently reveal_of_company on read.reveal (partner_id, expires_at) where result ->> 'match_type' = 'company';
 drop index concurrently if exists read.reveal_of_company_name;
 create index concurrently reveal_of_company_name
   on read.reveal (partner_id, md5(lower(result -> 'company' ->> 'name')), completed_at) where result ->> 'match_type' = 'company';

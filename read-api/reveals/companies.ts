@@ -38,16 +38,20 @@ export interface Companies {
   readonly isPartial: boolean;
 }
 
-/** Reads the newest reveals of companies since `from`, as `recent`. The condition on the match is the index's own. */
-const recentReveals = ({ partnerId, trackerId, from }: CompanyQuery, limit: number) =>
+/**
+ * Reads the newest reveals of companies whose sessions began in the period, as `recent`. A reveal expires with its session, 30 days
+ * after that began. The condition on the match is the index's own.
+ */
+const recentReveals = ({ partnerId, trackerId, from, to }: CompanyQuery, limit: number) =>
   sql.fragment`recent as materialized (
     select session_id, tracker_id, result -> 'company' as company
     from read.reveal
-    where partner_id = ${partnerId} and completed_at >= ${from}::timestamptz and result ->> 'match_type' = 'company'
+    where partner_id = ${partnerId} and result ->> 'match_type' = 'company'
+      and expires_at >= ${from}::timestamptz + interval '30 days' and expires_at < ${to}::timestamptz + interval '30 days'
       and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
-    order by completed_at desc limit ${limit})`;
+    order by expires_at desc limit ${limit})`;
 
-/** Groups the sessions that were seen in a period by their company. `limit`: reveals that are read. */
+/** Groups the sessions that began in a period by their company. `limit`: reveals that are read. */
 export async function listCompanies(
   db: DatabasePool,
   query: CompanyQuery,
@@ -61,8 +65,7 @@ export async function listCompanies(
            max(s.last_seen_at) as last_seen_at, array_agg(distinct r.tracker_id) as tracker_ids,
            (select count(*)::int from recent) as read
     from recent r join read.session s on s.session_id = r.session_id
-    where r.company ->> 'name' is not null and s.first_seen_at < ${query.to}::timestamptz
-      and s.last_seen_at >= ${query.from}::timestamptz
+    where r.company ->> 'name' is not null
     group by lower(r.company ->> 'name')
     order by max(s.last_seen_at) desc, 1`);
   return { companies, isPartial: companies[0]?.read === limit };

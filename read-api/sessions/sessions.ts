@@ -168,6 +168,9 @@ export async function searchSessions(
 }
 
 function hasLabel({ custom = {} }: SessionBody, text: string): boolean {
-  const wanted = text.toLowerCase();
-  return Object.entries(custom).some(([name, value]) => `${name}: ${value}`.toLowerCase().includes(wanted));
+  const wanted = spelledAlike(text);
+  return Object.entries(custom).some(([name, value]) => spelledAlike(`${name}: ${value}`).includes(wanted));
 }
+
+/** People write `plan: pro`, `plan:pro` and `plan=pro`. */
+const spelledAlike = (text: string): string => text.toLowerCase().replace(/\s*[:=]\s*/g, ':');

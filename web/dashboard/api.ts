@@ -167,6 +167,10 @@ export interface Visit extends Times {
   readonly publicUrl: string;
 }
 
+/** A search as it may reach the database: trimmed, without NUL or lone surrogates, which it does not take. */
+export const plainText = (given: string | null): string =>
+  (given ?? '').replaceAll('\0', '').toWellFormed().trim().slice(0, 1_000);
+
 /** The trimmed text of a form's field; '' when it is missing. */
 export const textOf = (visit: Visit, name: string): string => visit.form.get(name)?.trim() ?? '';
 

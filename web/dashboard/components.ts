@@ -2,7 +2,7 @@ import { html as tag } from 'hono/html';
 import type { HtmlEscapedString } from 'hono/utils/html';
 
 import type { Visit } from './api.ts';
-import { linkTo, PERIODS } from './scope.ts';
+import { LONGEST_DAYS, linkTo, PERIODS } from './scope.ts';
 
 /** A piece of a page that is markup already. */
 export type Html = HtmlEscapedString;
@@ -85,11 +85,12 @@ export function table(
   { numeric = [] }: TableOptions = {},
 ): Html {
   const isNumeric = (column: number) => numeric.includes(column) && html` class="number"`;
-  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
-  <caption>${caption}</caption>
+  return html`<div class="list"><p class="caption" aria-hidden="true">${caption}</p>
+  <div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table>
+  <caption class="unseen">${caption}</caption>
   <thead><tr>${heads.map((head, column) => html`<th scope="col"${isNumeric(column)}>${head}</th>`)}</tr></thead>
   <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, column) => html`<td${isNumeric(column)}>${cell}</td>`)}</tr>`)}</tbody>
-  </table></div>`;
+  </table></div></div>`;
 }
 
 /** A table, or what is shown in place of one without rows. */
@@ -108,8 +109,16 @@ export function filterForm({ scope }: Pick<Visit, 'scope'>, trackers: Trackers, 
     ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
     ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
     ${more}
-    <button class="quiet">Apply</button></form>`;
+    <button class="quiet">Apply</button></form>
+    ${scope.isRefused && notice(html`<p>The two dates are no period of at most ${LONGEST_DAYS} days that begins in the past. ${period.text} are shown instead.</p>`)}`;
 }
+
+/** A period alone, for the page of one website. */
+export const periodForm = ({ scope: { period } }: Pick<Visit, 'scope'>): Html =>
+  html`<form class="filter" method="get">${select('Period', 'period', PERIODS, period.name)}
+    ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
+    ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
+    <button class="quiet">Apply</button></form>`;
 
 /** A search by name in a short list that is there as a whole. `q` in the address. */
 export const searchForm = ({ query }: Pick<Visit, 'query'>): Html =>
@@ -171,7 +180,7 @@ export const tiles = (all: readonly Tile[]): Html =>
 
 function changeText(now: number, before: number | null): string {
   if (before === null) return 'no earlier period to compare';
-  if (before === 0) return now === 0 ? 'as before' : 'none before';
+  if (before === 0) return 'none in the period before';
   const change = Math.round(((now - before) / before) * 100);
   return change === 0
     ? 'as before'

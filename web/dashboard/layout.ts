@@ -21,7 +21,7 @@ const DONE: Readonly<Record<string, string>> = {
   'key-updated': 'The limits are changed. Every process has them within a second.',
   'key-revoked': 'The key is revoked. Nothing more is answered to it.',
   'tracker-created': 'The tracker is created. Put its snippet on your pages.',
-  'tracker-changed': 'The tracker is changed. Visits are judged by its websites as they stand here.',
+  'tracker-changed': 'The tracker is changed. Visits are accepted from the websites that stand here.',
   'tracker-disabled': 'The tracker is disabled: it takes no visits until it is enabled again.',
   'tracker-enabled': 'The tracker is enabled.',
   'tracker-deleted': 'The tracker is deleted. Its sessions stay readable until they expire.',
@@ -128,13 +128,13 @@ export function show(visit: Visit, page: Page): Reply {
           (group) =>
             html`<ul class="group">${group.map(({ path, name }) => link(visit, path, name, name === section))}</ul>`,
         )}</nav>
-        ${form(
+        <section class="you" aria-label="Your login">${form(
           visit,
           '/dashboard/logout',
           html`<span class="who"><strong>${visit.user.name}</strong> ${visit.user.partner_name}</span>
           <button class="quiet">Log out</button>`,
           'user',
-        )}
+        )}</section>
       </div>
       <main id="main" tabindex="-1">
         ${tabs !== undefined && html`<nav class="tabs" aria-label="Pages of this section"><ul>${tabs.map(([path, name]) => link(visit, path, name, path === (page.tab ?? tabs[0]?.[0])))}</ul></nav>`}

@@ -14,7 +14,8 @@ const PRESETS = {
 type Preset = keyof typeof PRESETS;
 
 const USUAL: Preset = '7d';
-const LONGEST_DAYS = 366;
+/** Of a custom period. */
+export const LONGEST_DAYS = 366;
 
 /** Sessions and reveals are kept so long; usage is kept for longer. */
 export const SESSIONS_KEPT_DAYS = 30;
@@ -41,6 +42,8 @@ export interface Scope {
   readonly period: Period;
   /** A tracker's id; null: all websites. */
   readonly trackerId: string | null;
+  /** Dates were given that are no period: another one is shown. */
+  readonly isRefused: boolean;
   /** The parameters that keep the scope in a link; the usual ones are left out. */
   readonly query: Readonly<Record<string, string>>;
 }
@@ -56,12 +59,14 @@ function daysBetween(first: number, last: number): string[] {
 
 /** Reads the scope from a page's query; what is wrong in it counts as not given. `now` in milliseconds. */
 export function scopeIn(query: URLSearchParams, now: number): Scope {
-  const period = customIn(query, now) ?? preset(query.get('period'), now);
+  const custom = query.get('period') === 'custom' ? customIn(query, now) : null;
+  const period = custom ?? preset(query.get('period'), now);
   const asked = query.get('tracker_id') ?? '';
   const trackerId = UUID.test(asked) ? asked : null;
   return {
     period,
     trackerId,
+    isRefused: custom === null && query.get('period') === 'custom',
     query: {
       ...(period.name === 'custom'
         ? { period: 'custom', from: period.days[0] ?? '', to: period.days.at(-1) ?? '' }
@@ -83,7 +88,6 @@ function preset(asked: string | null, now: number): Period {
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 function customIn(query: URLSearchParams, now: number): Period | null {
-  if (query.get('period') !== 'custom') return null;
   const [from, to] = ['from', 'to'].map((name) => {
     const text = query.get(name) ?? '';
     return DATE.test(text) ? Date.parse(text) : Number.NaN;

@@ -136,7 +136,7 @@ export const describePages = (play: RunScene): void => {
         await page.goto(site.page('/', how(src) + how(src)));
         await eventually('a warning', () => warnings.length, Boolean);
         expect(await visitsSoFar()).toEqual([]);
-        expect(warnings).toEqual([expect.stringContaining('data-cfasync')]);
+        await expect.poll(() => warnings).toEqual([expect.stringContaining('data-cfasync')]);
         expect(errors).toEqual([]);
       }),
     );
@@ -146,7 +146,7 @@ export const describePages = (play: RunScene): void => {
         const held = tag('{"plan":"pro"}').replace('<script', '<script type="held-text/javascript"');
         await page.goto(site.page('/', held + ROCKET_LOADER));
         expect(await visits(1)).toMatchObject([{ custom: { plan: 'pro' } }]);
-        expect(warnings).toEqual([expect.stringContaining('data-cfasync="false"')]);
+        await expect.poll(() => warnings).toEqual([expect.stringContaining('data-cfasync="false"')]);
         expect(errors).toEqual([]);
       }));
 

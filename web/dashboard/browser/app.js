@@ -29,7 +29,7 @@ if (here.searchParams.has('said')) {
   history.replaceState(null, '', here);
 }
 
-/** The dates of a period are asked for when they count; a choice takes effect at once. */
+/** The dates of a period are asked for when they count. */
 for (const period of document.querySelectorAll('.filter select[name=period]')) {
   const dates = ['from', 'to'].map((name) => period.form.elements[name].closest('.field'));
   const showDates = () => {
@@ -39,10 +39,7 @@ for (const period of document.querySelectorAll('.filter select[name=period]')) {
     }
   };
   showDates();
-  period.form.addEventListener('change', ({ target }) => {
-    showDates();
-    if (target.tagName === 'SELECT' && period.value !== 'custom') period.form.requestSubmit();
-  });
+  period.addEventListener('change', showDates);
 }
 
 /** A box that ticks all others of its form. */

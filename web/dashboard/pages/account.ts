@@ -167,7 +167,7 @@ function loginList(visit: Visit, logins: readonly Login[]): Content {
   <p class="soft">A login ends after 12 hours without use, and after 7 days in any case.</p>
   <div class="actions">
   ${logins.length > 1 && form(visit, `${PATH}/end-other-logins`, html`<button class="quiet">End all other logins</button>`)}
-  ${form(visit, '/dashboard/logout-everywhere', html`<button class="danger">Log out everywhere</button>`)}</div>`;
+  ${form(visit, '/dashboard/logout-everywhere', html`<button class="quiet">Log out everywhere</button>`)}</div>`;
 }
 
 async function setZone(deps: AccountDeps, visit: Visit): Promise<Reply> {

@@ -3,6 +3,7 @@ import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
 import { fileAnswer, redirectAfterPost } from '../answers.ts';
 import { listTrackers, mayChange, type Visit } from '../api.ts';
 import {
+  type Content,
   copyable,
   count,
   counted,
@@ -49,6 +50,8 @@ export interface BillingDeps {
   ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
   readonly trackerDays: ReadTrackerDays;
   readonly verdict: (partnerId: string) => Promise<Verdict | null>;
+  /** Names of the partner's keys and users, by id. */
+  readonly actors: (partnerId: string) => Promise<ReadonlyMap<string, string>>;
   /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
   readonly audit: (visit: Visit) => Promise<'begun' | 'recent' | 'too-large'>;
 }
@@ -120,7 +123,7 @@ async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
   const month = visit.request.params.month ?? '';
   if (!MONTH.test(month)) return billing(deps, visit);
   const cursor = visit.query.get('cursor') ?? undefined;
-  const [{ trackers }, ledger, days, verdict] = await Promise.all([
+  const [{ trackers }, ledger, days, verdict, actors] = await Promise.all([
     listTrackers(visit),
     visit.api<LedgerPage>('GET', '/v1/ledger', { query: { month, cursor, limit: '100' } }),
     deps.trackerDays(visit.user.partner_id, null, {
@@ -128,6 +131,7 @@ async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
       to: monthAfter(month),
     }),
     deps.verdict(visit.user.partner_id),
+    deps.actors(visit.user.partner_id),
   ]);
   const nameOf = namesOfTrackers(trackers);
   const at = `${PATH}/${month}`;
@@ -145,16 +149,13 @@ async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
         ['Month (UTC)', month],
         ['Reveals completed', count(ledger.body.totals.entries)],
         ['Units', html`<strong>${count(ledger.body.totals.units)}</strong>`],
-        [
-          'Last audit',
-          verdict?.ended_at
-            ? html`${verdict.report?.differences.length === 0 ? 'no differences' : 'see Billing'}, ${visit.time(verdict.ended_at)}`
-            : 'not audited yet',
-        ],
+        ['Last audit', auditOf(visit, verdict, month)],
       ])
     }
     ${tableOr(
-      html`<p>No reveal was completed in this month.</p>`,
+      ledger.ok && ledger.body.totals.entries > 0
+        ? html`<p>Units by website and day are kept for 400 days; the ledger below has every entry.</p>`
+        : html`<p>No reveal was completed in this month.</p>`,
       'Units by website',
       ['Website', 'Reveals completed', 'Units'],
       [...Map.groupBy(billed, ({ tracker_id }) => tracker_id)].map(([id, of]) => [
@@ -178,9 +179,20 @@ async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
       )
     }
     ${ledger.ok && proof(visit, ledger.body)}
-    ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(visit, ledger.body, at, nameOf)}
+    ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(visit, ledger.body, at, nameOf, actors)}
     <p><a href="${PATH}">All months</a></p>`,
   });
+}
+
+/** What the last audit says of a month. */
+function auditOf(visit: Visit, verdict: Verdict | null, month: string): Content {
+  if (verdict === null || verdict.ended_at === null || verdict.report === null) return 'none that has ended';
+  const { months, differences } = verdict.report;
+  const proven = months.find((one) => one.month === month);
+  const when = visit.time(verdict.ended_at);
+  if (proven === undefined) return html`${when}: this month had no entries then`;
+  const found = differences.length === 0 ? 'no differences' : counted(differences.length, 'difference');
+  return html`${when}: ${found}; of this month ${counted(proven.entries, 'entry', 'entries')}, ${counted(proven.units, 'unit')}`;
 }
 
 /** What an auditor notes down, and how anybody with a key checks the bill without this service's word for it. */
@@ -209,15 +221,25 @@ const proof = (
           ['Public key', html`<code>${anchor.public_key}</code>`] as const,
         ]),
   ])}
-  <p>Prove the bill yourself, with a key and the webhooks or receipts that your servers have kept:</p>
+  <p>Prove the bill yourself, with a key of yours. The client reads the whole ledger, checks every digest and the anchor's signature,
+    and keeps the newest anchor in <code>anchors.jsonl</code>, a file of yours: run it once a month, and what was changed or removed since
+    shows for ever.</p>
   ${copyable(
     'Commands that prove the bill',
     `export DOORPLATE_URL=${visit.publicUrl} DOORPLATE_API_KEY=…
-npm install doorplate-client
-npx doorplate-client verify --month ${month} --receipts receipts.jsonl --anchors anchors.jsonl`,
-  )}</section>`;
+touch anchors.jsonl
+npx doorplate-client verify --month ${month} --anchors anchors.jsonl`,
+  )}
+  <p>Add <code>--receipts receipts.jsonl</code> to hold the bill against the bodies of <code>reveal.completed</code> webhooks that your servers
+    have kept, a line each. The file of the button above is the same ledger, to keep.</p></section>`;
 
-const entriesOf = (visit: Visit, page: LedgerPage, at: string, nameOf: (id: string) => string) =>
+const entriesOf = (
+  visit: Visit,
+  page: LedgerPage,
+  at: string,
+  nameOf: (id: string) => string,
+  actors: ReadonlyMap<string, string>,
+) =>
   html`${table(
     'Entries of the ledger',
     ['Number', 'Reveal', 'Website', 'Asked by', 'Completed', 'Units', 'Digest'],
@@ -225,10 +247,10 @@ const entriesOf = (visit: Visit, page: LedgerPage, at: string, nameOf: (id: stri
       count(entry.number),
       html`<code>${entry.reveal_id}</code>`,
       nameOf(entry.tracker_id),
-      entry.key_id ?? `user ${entry.user_id?.slice(0, 8)}`,
+      actors.get(entry.key_id ?? entry.user_id ?? '') ?? entry.key_id ?? 'a former user',
       visit.time(entry.completed_at),
       String(entry.units),
-      html`<code>${entry.digest.slice(0, 16)}…</code>`,
+      html`<code>${entry.digest.slice(0, 12)}…</code>`,
     ]),
     { numeric: [0, 5] },
   )}${pager(

@@ -1,7 +1,7 @@
 import { stringify } from 'csv-stringify/sync';
 import type { Reply } from '../../../http/contract/route.ts';
 import { fileAnswer } from '../answers.ts';
-import { listTrackers, type Visit } from '../api.ts';
+import { listTrackers, plainText, type Visit } from '../api.ts';
 import {
   count,
   counted,
@@ -43,7 +43,7 @@ export const companyPages = (deps: CompanyDeps): PageRoute[] => [
   { method: 'GET', path: '/dashboard/company', handle: (visit) => one(deps, visit) },
 ];
 
-const wanted = ({ query }: Visit): string => (query.get('company') ?? '').trim().slice(0, 200);
+const wanted = ({ query }: Visit): string => plainText(query.get('company')).slice(0, 200);
 
 async function find({ companies }: CompanyDeps, visit: Visit, asFile = false) {
   const { period, trackerId } = visit.scope;
@@ -83,7 +83,7 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
             'Companies, those that were seen last first',
             ['Company', 'Sessions', 'Websites', 'First seen', 'Last seen', 'Industry', 'Country'],
             shown.map((row) => [
-              companyLink(row),
+              companyLink(row, visit.scope.query),
               count(row.sessions),
               row.tracker_ids.map(nameOf).join(', '),
               visit.ago(row.first_seen_at),
@@ -138,7 +138,7 @@ export const csvOf = (
   });
 
 async function one({ companyVisits }: CompanyDeps, visit: Visit): Promise<Reply> {
-  const name = (visit.query.get('name') ?? '').slice(0, 1_000);
+  const name = plainText(visit.query.get('name'));
   const [{ trackers }, visits] = await Promise.all([listTrackers(visit), companyVisits(visit, name)]);
   const [newest] = visits;
   const nameOf = namesOfTrackers(trackers);
@@ -170,14 +170,13 @@ async function one({ companyVisits }: CompanyDeps, visit: Visit): Promise<Reply>
     ${known('Company', newest.company)}
     ${table(
       `Sessions of the last ${SESSIONS_KEPT_DAYS} days, those that were seen last first`,
-      ['Session', 'Website', 'Country', 'First seen', 'Last seen', 'Receipt'],
+      ['Session', 'Website', 'Country', 'Last seen', 'Receipt'],
       visits.map((row) => [
-        html`<a href="/dashboard/sessions/${row.session_id}">${row.session_id.slice(0, 8)}</a>`,
+        html`<a href="/dashboard/sessions/${row.session_id}">${visit.time(row.first_seen_at)}</a>`,
         nameOf(row.tracker_id),
         row.visitor_country ?? 'unknown',
-        visit.time(row.first_seen_at),
         visit.time(row.last_seen_at),
-        html`<a href="/dashboard/reveals/${row.reveal_id}">${row.reveal_id.slice(0, 8)}</a>`,
+        html`<a href="/dashboard/reveals/${row.reveal_id}">Receipt</a>`,
       ]),
     )}
     ${visits.length === MAX_VISITS && html`<p class="soft">The newest ${count(MAX_VISITS)} sessions are shown.</p>`}

@@ -104,9 +104,9 @@ async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
         ...figure(days, daysBefore, (row) => row[name]),
       })),
       {
-        name: 'Lookups',
+        name: 'Lookup requests',
         href: linkTo('/dashboard/usage', visit.scope.query),
-        ...figure(lookups.filter(isNoPoll), lookupsBefore.filter(isNoPoll), ({ requests }) => requests),
+        ...figure(lookups, lookupsBefore, ({ requests }) => requests),
       },
     ])}
     ${!isKept(period, visit.request.receivedAt) && html`<p class="soft">Companies and sessions are kept for ${SESSIONS_KEPT_DAYS} days. The other figures cover the whole period.</p>`}
@@ -136,8 +136,6 @@ export function splitAt<Row extends { readonly day: string }>(
   const isBefore = ({ day }: Row): boolean => day < from.slice(0, 10);
   return [rows.filter(isBefore), rows.filter((row) => !isBefore(row))];
 }
-
-const isNoPoll = ({ outcome }: LookupDay): boolean => !POLLS.includes(outcome);
 
 function figure<Row>(rows: readonly Row[], rowsBefore: readonly Row[], of: (row: Row) => number) {
   const now = sum(rows, of);
@@ -187,7 +185,7 @@ function companiesPanel(
     companies
       .slice(0, COMPANIES_SHOWN)
       .map((company) => [
-        companyLink(company),
+        companyLink(company, scope.query),
         count(company.sessions),
         company.tracker_ids.map(nameOf).join(', '),
         ago(company.last_seen_at),
@@ -198,5 +196,5 @@ function companiesPanel(
 }
 
 /** The company's name, which leads to its page. */
-export const companyLink = ({ name }: Pick<CompanyRow, 'name'>): Content =>
-  html`<a href="${linkTo('/dashboard/company', { name })}">${name}</a>`;
+export const companyLink = ({ name }: Pick<CompanyRow, 'name'>, scope: Visit['scope']['query']): Content =>
+  html`<a href="${linkTo('/dashboard/company', { name }, scope)}">${name}</a>`;

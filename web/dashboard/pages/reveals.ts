@@ -39,7 +39,7 @@ export const revealPages = (deps: RevealDeps): PageRoute[] => [
     method: 'POST',
     path: '/dashboard/sessions/reveal',
     needs: 'member',
-    handle: (visit) => revealSeveral(visit),
+    handle: (visit) => revealSeveral(deps, visit),
   },
   {
     method: 'GET',
@@ -60,6 +60,12 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** As many as a page of the list. */
 const MAX_SESSIONS = 50;
 
+/** The list, with its filters, that the sessions were selected in. */
+function backIn(given: URLSearchParams): string {
+  const back = given.get('back') ?? '';
+  return /^\/dashboard\/sessions(\?[\w.~%&=+-]*)?$/.test(back) ? back : '/dashboard/sessions';
+}
+
 /** Says what the selected sessions will cost. Those that were revealed before are left out: their result is known. */
 async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promise<Reply> {
   const selected = [...new Set(visit.query.getAll('session_id'))]
@@ -76,6 +82,7 @@ async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promis
   const sessions = previews.flatMap((preview) => (preview.ok ? [preview.body] : []));
   const fresh = sessions.filter(({ session_id }) => !revealed.has(session_id));
   const page = { title: 'Reveal the selected sessions', section: 'Sessions' } as const;
+  const back = backIn(visit.query);
   if (fresh.length === 0) {
     return show(visit, {
       ...page,
@@ -85,7 +92,7 @@ async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promis
           selected.length === 0
             ? 'Tick the sessions in the list that you want to reveal.'
             : 'The selected sessions are revealed already, or have expired.'
-        } <a href="/dashboard/sessions">Back to the sessions</a>`,
+        } <a href="${back}">Back to the sessions</a>`,
       ),
     });
   }
@@ -99,15 +106,16 @@ async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promis
       ${form(
         visit,
         '/dashboard/sessions/reveal',
-        html`${fresh.map(({ session_id }) => html`<input type="hidden" name="session" value="${session_id} ${randomUUID()}">`)}
+        html`<input type="hidden" name="back" value="${back}">
+        ${fresh.map(({ session_id }) => html`<input type="hidden" name="session" value="${session_id} ${randomUUID()}">`)}
         <button>Reveal ${counted(fresh.length, 'session')}, for at most ${counted(fresh.length, 'unit')}</button>
-        <a class="button quiet" href="/dashboard/sessions">Cancel</a>`,
+        <a class="button quiet" href="${back}">Cancel</a>`,
       )}</section>
     ${table(
       'Sessions that will be revealed',
       ['Session', 'Website', 'Country', 'Last seen'],
       fresh.map((session) => [
-        html`<a href="/dashboard/sessions/${session.session_id}">${session.session_id.slice(0, 8)}</a>`,
+        html`<a href="/dashboard/sessions/${session.session_id}">${visit.time(session.first_seen_at)}</a>`,
         nameOf(session.tracker_id),
         session.visitor_country ?? 'unknown',
         visit.ago(session.last_seen_at),
@@ -120,11 +128,19 @@ async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promis
  * Reveals the sessions one after another. The form holds an idempotency key for each: sent again after a failure it is the same
  * reveals.
  */
-async function revealSeveral(visit: Visit): Promise<Reply> {
-  const pairs = visit.form
+async function revealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promise<Reply> {
+  const back = backIn(visit.form);
+  const asked = visit.form
     .getAll('session')
     .map((pair) => pair.split(' '))
     .slice(0, MAX_SESSIONS);
+  // A session that has a reveal by now is done: by this form's earlier try, or by somebody else since the question was shown.
+  const known = await revealsOf(
+    visit.user.partner_id,
+    asked.flatMap(([id = '']) => (UUID.test(id) ? [id] : [])),
+  );
+  const revealed = new Set(known.map(({ session_id }) => session_id));
+  const pairs = asked.filter(([id = '']) => !revealed.has(id));
   const done: RevealBody[] = [];
   const left: { readonly pair: readonly string[]; readonly why: ErrorAnswer }[] = [];
   for (const [session_id = '', idempotencyKey = ''] of pairs) {
@@ -135,7 +151,7 @@ async function revealSeveral(visit: Visit): Promise<Reply> {
     if (revealed.ok) done.push(revealed.body);
     else left.push({ pair: [session_id, idempotencyKey], why: revealed });
   }
-  if (left.length === 0) return redirectAfterPost('/dashboard/sessions?revealed=yes', 'sessions-revealed');
+  if (left.length === 0) return redirectAfterPost(back, 'sessions-revealed');
   const [first] = left;
   return show(visit, {
     title: 'Reveal the selected sessions',
@@ -147,9 +163,10 @@ async function revealSeveral(visit: Visit): Promise<Reply> {
       ${form(
         visit,
         '/dashboard/sessions/reveal',
-        html`${left.map(({ pair }) => html`<input type="hidden" name="session" value="${pair.join(' ')}">`)}
+        html`<input type="hidden" name="back" value="${back}">
+        ${left.map(({ pair }) => html`<input type="hidden" name="session" value="${pair.join(' ')}">`)}
         <button>Reveal the other ${counted(left.length, 'session')}, for at most ${counted(left.length, 'unit')}</button>
-        <a class="button quiet" href="/dashboard/sessions">Cancel</a>`,
+        <a class="button quiet" href="${back}">Cancel</a>`,
       )}`,
   });
 }

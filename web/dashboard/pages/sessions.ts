@@ -1,6 +1,6 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
-import { listTrackers, mayChange, type Refused, type Visit } from '../api.ts';
+import { listTrackers, mayChange, plainText, type Refused, type Visit } from '../api.ts';
 import {
   badge,
   type Content,
@@ -55,7 +55,7 @@ const REVEALED = [
 
 /** The filters of the list, as they stand in its address. */
 function filtersIn({ query }: Visit) {
-  const given = (name: string): string => query.get(name)?.trim() ?? '';
+  const given = (name: string): string => plainText(query.get(name));
   const country = given('country');
   const revealed = given('revealed');
   return {
@@ -125,13 +125,13 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
       html`${select('Revealed', 'revealed', REVEALED, filters.revealed)}
       ${field('Company name', 'company', { value: filters.company, maxlength: 200 })}
       ${field('Country', 'country', { value: filters.country, maxlength: 7, placeholder: 'DE, US or unknown' })}
-      ${field('Label', 'label', { value: filters.label, maxlength: 200 })}`,
+      ${field('Label', 'label', { value: filters.label, maxlength: 200, placeholder: 'plan: pro' })}`,
     )}
     <div id="sessions"${before === null && html` data-live`}>
-    ${sessions.length === 0 ? empty : sessionTable(visit, sessions, reveals, namesOfTrackers(trackers))}
+    ${sessions.length === 0 ? empty : sessionTable(visit, sessions, reveals, namesOfTrackers(trackers), linkTo(PATH, scopeQuery, filters))}
     ${(sessions.length > 0 || next !== null) && pager(found, next)}
     </div>
-    ${before === null && html`<noscript><p><a href="${linkTo(PATH, scopeQuery, filters)}">Look for new sessions</a></p></noscript>`}`,
+    ${before === null && html`<p class="soft">The list looks for new sessions every five seconds while nothing is ticked. <a href="${linkTo(PATH, scopeQuery, filters)}">Look now</a></p>`}`,
   });
 }
 
@@ -160,6 +160,7 @@ function sessionTable(
   sessions: readonly SessionBody[],
   reveals: ReadonlyMap<string, readonly RevealOfSession[]>,
   nameOf: (trackerId: string) => string,
+  here: string,
 ): Content {
   const rows = sessions.map((session) => [
     html`<a href="${PATH}/${session.session_id}">${whoText(reveals.get(session.session_id) ?? [])}</a>`,
@@ -176,7 +177,7 @@ function sessionTable(
     html`<input type="checkbox" name="session_id" value="${sessions[nth]?.session_id}" aria-label="Select session ${nth + 1}">`,
     ...cells,
   ]);
-  return html`<form method="get" action="${PATH}/reveal"><p><button class="quiet">Reveal the selected sessions…</button></p>${table(
+  return html`<form method="get" action="${PATH}/reveal"><input type="hidden" name="back" value="${here}"><p><button class="quiet">Reveal the selected sessions…</button></p>${table(
     caption,
     [
       html`<input type="checkbox" data-all="session_id" aria-label="Select all sessions" hidden><span class="unseen">Select</span>`,
@@ -208,7 +209,7 @@ function visitorOf(reveals: readonly RevealOfSession[]): Content {
   const done = reveals.findLast(({ completed_at }) => completed_at !== null);
   if (done === undefined) return reveals.length > 0 ? badge('pending', 'wait') : badge('not revealed', 'off');
   return done.match_type === 'company' && done.name !== null
-    ? companyLink({ name: done.name })
+    ? companyLink({ name: done.name }, {})
     : html`<span class="soft">${networkText(done)}</span>`;
 }
 
@@ -273,6 +274,14 @@ async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
         { numeric: [4] },
       )
     }
-    <p><a href="${linkTo(PATH, visit.scope.query)}">All sessions</a></p>`,
+    <p><a href="${listBefore(visit)}">All sessions</a></p>`,
   });
+}
+
+/** The list that the reader comes from, with its filters. */
+function listBefore({ request, scope }: Visit): string {
+  const from = request.header('referer') ?? '';
+  if (!URL.canParse(from)) return linkTo(PATH, scope.query);
+  const { pathname, search } = new URL(from);
+  return pathname === PATH ? `${PATH}${search}` : linkTo(PATH, scope.query);
 }

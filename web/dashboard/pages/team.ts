@@ -1,6 +1,15 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, isOwner, type Refused, ROLES, type Role, textOf, type Visit } from '../api.ts';
+import {
+  type ErrorAnswer,
+  isOwner,
+  plainText,
+  type Refused,
+  ROLES,
+  type Role,
+  textOf,
+  type Visit,
+} from '../api.ts';
 import {
   badge,
   type Content,
@@ -133,7 +142,7 @@ const NO_ROLE: ErrorAnswer = {
 };
 
 async function list(deps: TeamDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const name = (visit.query.get('q') ?? '').trim().slice(0, 100);
+  const name = plainText(visit.query.get('q')).slice(0, 100);
   const team = await deps.overview(visit, name);
   const mayManage = isOwner(visit);
   return show(visit, {
@@ -341,9 +350,18 @@ async function askReset(deps: TeamDeps, visit: Visit, refused: Refused = null): 
   });
 }
 
+/** A stolen login must not change what only the password or a code may change in the account. */
+const OWN_ACCESS: Refused = {
+  ok: false,
+  status: 409,
+  code: 'own_access',
+  message: 'Change your own password and second factor in your account.',
+};
+
 async function reset(deps: TeamDeps, visit: Visit): Promise<Reply> {
   const member = await deps.find(visit, idOf(visit));
   if (member === null) return missing(deps, visit);
+  if (member.user_id === visit.user.user_id) return askReset(deps, visit, OWN_ACCESS);
   const made = await deps.resetPassword(visit, member.user_id, textOf(visit, 'second_factor') === 'off');
   if (!made.ok) return askReset(deps, visit, made);
   return show(visit, {

@@ -14,6 +14,7 @@ import {
   html,
   noMatch,
   nothingYet,
+  periodForm,
   searched,
   searchForm,
   tableOr,
@@ -103,8 +104,8 @@ function trackerFields(
 
 const respellings = (
   changes: ReturnType<typeof respelled>,
-) => html`<div class="notice"><p>These were spelled otherwise. Look
-    at what stands above now, and send the form again:</p>
+) => html`<div class="notice"><p>These lines are not origins. Check
+    the corrected list above, then send the form again:</p>
   <ul>${changes.map(([line, meant]) => html`<li><code>${line}</code> ${meant.length === 0 ? 'is no website: write it as https://www.example.com' : html`means ${meant.map((origin, nth) => html`${nth > 0 && ' and '}<code>${origin}</code>`)}`}</li>`)}</ul></div>`;
 
 const sent = (visit: Visit) => ({
@@ -207,14 +208,14 @@ async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Pr
       <p>Put this into every page, before <code>&lt;/body&gt;</code> for example:</p>
       ${copyable('Snippet', tracker.snippet)}</section>
     ${installCheck(visit, tracker, evidence)}
-    ${usage.ok && usageOf(usage.body, days)}
+    ${usage.ok && usageOf(visit, usage.body, days)}
     ${
       mayChange(visit) &&
       html`<section><h2>Change</h2>${form(
         visit,
         `${at}/change`,
         html`${trackerFields(visit, tracker, refused)}
-      <p>Visits are judged by the new websites within a second. The snippet stays.</p>
+      <p>Visits are accepted from these websites within a second. The snippet stays.</p>
       <button>Save</button>`,
       )}</section>
     <section><h2>${tracker.disabled_at === null ? 'Disable' : 'Enable or delete'}</h2>${
@@ -223,7 +224,7 @@ async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Pr
             visit,
             `${at}/disable`,
             html`<p>A disabled tracker takes no visits. Its sessions stay.</p>
-          <button class="danger">Disable the tracker</button>`,
+          <button class="quiet">Disable the tracker</button>`,
           )
         : html`${form(visit, `${at}/enable`, html`<button>Enable the tracker</button>`)}
           <p><a class="button danger" href="${at}/delete">Delete the tracker…</a></p>`
@@ -233,18 +234,22 @@ async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Pr
   });
 }
 
-function usageOf({ hourly, totals, pending_reveals }: TrackerUsageBody, days: readonly string[]) {
+function usageOf(
+  visit: Visit,
+  { hourly, totals, pending_reveals }: TrackerUsageBody,
+  days: readonly string[],
+) {
   const of = (day: string) => hourly.filter(({ hour }) => hour.startsWith(day));
   const sum = (day: string, name: 'sessions' | 'reveals') =>
     of(day).reduce((total, row) => total + row[name], 0);
-  return html`<section><h2>Usage</h2>
+  return html`<section><h2>Usage</h2>${periodForm(visit)}
     ${facts([
       ['Visits reported', count(totals.capture_requests)],
       ['Sessions', count(totals.sessions)],
       ['Reveals', count(totals.reveals)],
       ['Units', count(totals.billable_reveals)],
       ['Reveals pending', count(pending_reveals)],
-      ['API requests', count(totals.api_requests)],
+      ['API calls about it', count(totals.api_requests)],
     ])}
     ${barChart({
       title: 'Sessions and reveals a day',

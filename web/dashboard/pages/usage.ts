@@ -99,7 +99,7 @@ function allowancePanel(keys: readonly UsedKey[], { reserved, pending }: Allowan
     ${capped.length > GAUGES_SHOWN && html`<p class="soft">The ${GAUGES_SHOWN} keys that have used most are shown.</p>`}
     <h3>Unfinished enrichments, all keys together</h3>${gauge('Unfinished', pending, pendingLimit)}
     <p class="soft">Above a limit, new enrichments are refused; saved addresses are answered all the same.
-      <a href="/dashboard/keys">Change limits</a></p>`,
+      <a href="/dashboard/keys">The keys and their limits</a></p>`,
   );
 }
 
