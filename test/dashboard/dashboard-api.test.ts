@@ -445,3 +445,61 @@ describe('a key', () => {
     expect(refused.body).toContain('expired already');
   });
 });
+
+describe('several sessions', () => {
+  it('are revealed without those that somebody has revealed since the question was shown', async () => {
+    const tracker = await makeTracker(api, key);
+    const sessions = [await visit(tracker, '5.9.7.1'), await visit(tracker, '5.9.7.2')];
+    const query = `session_id=${sessions.join('&session_id=')}`;
+    const asked = (await page.get(`/sessions/reveal?${query}&back=/dashboard/sessions?revealed=no`)).body;
+    expect(asked).toContain('at most 2 units');
+    const session = [...asked.matchAll(/name="session" value="([^"]+)"/g)].map(
+      ([, value]) => value as string,
+    );
+    const count = async () =>
+      (
+        await api.sql.query('select count(*)::int as n from read.reveal where session_id = any($1)', [
+          sessions,
+        ])
+      ).rows[0].n;
+    const single = (await page.get(`/sessions/${sessions[0]}/reveal`)).body;
+    await page.send(`/sessions/${sessions[0]}/reveal`, { idempotency_key: idempotencyKeyIn(single) });
+    await eventually('the first is revealed', count, (n) => n === 1);
+    const sent = await page.send('/sessions/reveal', { session, back: '/dashboard/sessions?revealed=no' });
+    expect(sent.headers.location).toBe('/dashboard/sessions?revealed=no&said=sessions-revealed');
+    await page.send('/sessions/reveal', { session });
+    await eventually('both are revealed', count, (n) => n === 2);
+  });
+
+  it('are found by their labels however these are spelled, and by no NUL', async () => {
+    const tracker = await makeTracker(api, key);
+    await visit(tracker, '5.9.7.3', { plan: 'gold' });
+    for (const label of ['plan:gold', 'plan=gold', 'plan: GOLD']) {
+      const found = await page.get(`/sessions?tracker_id=${tracker}&label=${encodeURIComponent(label)}`);
+      expect(found.body, label).toContain('1 session.');
+    }
+    for (const path of ['/company?name=%00', '/sessions?company=%00&label=%00', '/companies?company=%00']) {
+      expect((await page.get(path)).statusCode, path).toBeLessThan(500);
+    }
+  });
+
+  it('of a company are those that began in the period', async () => {
+    const tracker = await makeTracker(api, key);
+    const session = await visit(tracker, '5.9.7.4');
+    const asked = (await page.get(`/sessions/${session}/reveal`)).body;
+    await page.send(`/sessions/${session}/reveal`, { idempotency_key: idempotencyKeyIn(asked) });
+    const of = async (day: string) =>
+      (await page.get(`/companies?tracker_id=${tracker}&period=custom&from=${day}&to=${day}`)).body;
+    const today = new Date(clock.now()).toISOString().slice(0, 10);
+    await eventually(
+      'the company is listed',
+      async () => {
+        await page.get(`/sessions?tracker_id=${tracker}`);
+        return of(today);
+      },
+      (body) => body.includes('1 company.'),
+    );
+    expect(await of(new Date(clock.now() - DAY).toISOString().slice(0, 10))).toContain('No companies match');
+    expect(await of('2026-02-31')).toContain('no period');
+  });
+});

@@ -240,6 +240,14 @@ describe('the team', () => {
     expect(rows).toEqual([{ passwords: 0, removed: true }]);
   });
 
+  it('cannot reset their own password and second factor there, which a stolen login could use', async () => {
+    const owner = await makeUser(api, key.partner_id, { role: 'owner' });
+    const theirs = await loggedIn(api, owner);
+    const refused = await theirs.send(`/team/${owner.user_id}/reset-password`, { second_factor: 'off' });
+    expect(refused.statusCode).toBe(409);
+    expect((await theirs.get('/account')).statusCode).toBe(200);
+  });
+
   it('has a password reset, which is shown once and changed with the first login', async () => {
     const other = await makeUser(api, key.partner_id, { role: 'member' });
     const theirs = await loggedIn(api, other);

@@ -90,7 +90,9 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
 function customIn(query: URLSearchParams, now: number): Period | null {
   const [from, to] = ['from', 'to'].map((name) => {
     const text = query.get(name) ?? '';
-    return DATE.test(text) ? Date.parse(text) : Number.NaN;
+    const at = DATE.test(text) ? Date.parse(text) : Number.NaN;
+    // The parser takes 31 February for a day in March.
+    return Number.isNaN(at) || new Date(at).toISOString().startsWith(text) ? at : Number.NaN;
   }) as [number, number];
   const last = Math.min(to, startOfDay(now));
   // Also false for a day that the calendar does not have.
