@@ -186,6 +186,19 @@ describe('the deliveries of an endpoint', () => {
     expect(await textOf(at('/deliveries?since=2026-02-28'))).not.toContain('is not a day');
   });
 
+  it('are told apart by the end of their event ids', async () => {
+    const [d] = some(1) as [TestDelivery];
+    await append(queued(d, clock.now()));
+    expect(await textOf(at('/deliveries'))).toContain(`…${d.event_id.slice(-8)}`);
+  });
+
+  it('say below the state when the next attempt is, and beside the last one how it ended', async () => {
+    await append(...failing(some(1)));
+    expect(await textOf(at('/deliveries'))).toMatch(
+      /pending next attempt (at any moment|in .{1,20}) 1 (now|.{1,20} ago) HTTP 500/,
+    );
+  });
+
   it('say how many there are, and go on page by page without a gap', async () => {
     const ds = some(120);
     await append(

@@ -195,17 +195,13 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
     ${tableOr(
       empty,
       'Deliveries, the newest first',
-      ['Event', 'Queued', 'State', 'Attempts', 'Last attempt', 'Answer', 'Next attempt'],
+      ['Event', 'Queued', 'State', 'Attempts', 'Last attempt'],
       rows.map((delivery) => [
         html`<a href="${linkTo(`${at}/${delivery.id}`, texts)}">${delivery.type}</a> <small>${shortId(delivery.event_id)}</small>`,
         visit.time(delivery.created_at),
-        stateOf(delivery, health),
+        html`${stateOf(delivery, health)}${detailOf(visit, delivery, health)}`,
         count(delivery.attempts),
-        visit.ago(delivery.last_attempt_at, '–'),
-        answerOf(delivery),
-        isHeldBack(health) && delivery.state === 'pending'
-          ? 'when it answers'
-          : nextOf(visit, delivery, health),
+        html`${visit.ago(delivery.last_attempt_at, '–')} <small>${failureText(delivery)}</small>`,
       ]),
       { numeric: [3] },
     )}
@@ -215,7 +211,8 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
   });
 }
 
-const shortId = (eventId: string): string => (eventId.length > 21 ? `${eventId.slice(0, 20)}…` : eventId);
+/** The end of an id: UUIDv7 of one moment begin alike. */
+const shortId = (id: string): string => `…${id.slice(-8)}`;
 
 /** What pending deliveries wait for, once for the whole list. */
 const heldNotice = (visit: Visit, health: EndpointHealth): Html =>
@@ -266,7 +263,12 @@ function stateOf({ state }: DeliveryBody, health: EndpointHealth | undefined): H
   return badge(isHeldBack(health) ? 'waiting: held back' : 'pending', 'wait');
 }
 
-const answerOf = (delivery: DeliveryBody | Attempt): string => failureText(delivery) || '–';
+/** When a pending delivery is tried next; the notice above the list says it of an endpoint that is paused or held back. */
+const detailOf = (visit: Visit, delivery: DeliveryBody, health: EndpointHealth | undefined): Content =>
+  delivery.state === 'pending' &&
+  !isPaused(health) &&
+  !isHeldBack(health) &&
+  html` <small>next attempt ${nextOf(visit, delivery, health)}</small>`;
 
 /** When a delivery is tried next: never a time that has passed. */
 function nextOf(visit: Visit, delivery: DeliveryBody, health: EndpointHealth | undefined): Content {
