@@ -168,12 +168,18 @@ comment on column read.webhook_recovery.held_back is 'Whether the breaker was op
 comment on column read.webhook_recovery.deliveries is 'Deliveries that it covers, as counted at the request.';
 comment on column read.webhook_recovery.created_at is 'Time of the request.';
 comment on column read.webhook_recovery.position is 'Log position of the request: it covers deliveries that were queued before.';
-comment on column read.webhook_recovery.completed_at is 'When all of its deliveries had been made due; null: that is under way.';
+comment on column read.webhook_recovery.completed_at is 'When it ended: none of its deliveries was pending, or the endpoint was paused or deleted. null: it runs.';
 comment on column read.webhook_recovery.pending is 'Its deliveries in the state pending.';
 comment on column read.webhook_recovery.delivered is 'Its deliveries in the state delivered.';
 comment on column read.webhook_recovery.failed is 'Its deliveries in the state failed, until they are retried again.';
 comment on column read.webhook_recovery.cancelled is 'Its deliveries that were pending when a later recovery took them over.';
 comment on column read.webhook_recovery.expired is 'Its deliveries in the state expired.';
+
+create table work.recovery_due (
+  recovery_id uuid primary key
+);
+comment on table work.recovery_due is 'Recoveries of which all deliveries have been made due. The next one deletes the rows of those that are completed.';
+
 alter table read.webhook_delivery
   add column last_duration_ms integer,
   add column earlier_attempts json,

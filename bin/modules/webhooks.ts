@@ -27,7 +27,7 @@ import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { payloads } from '../../projections/webhooks/payloads.ts';
 import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
-import { countRecoverable, readRecoveryState } from '../../queries/webhooks/recoverable.ts';
+import { countRecoverable, isHeldBack } from '../../queries/webhooks/recoverable.ts';
 import { createBodies, createStoredBodies, createTargets } from '../../queries/webhooks/webhooks.ts';
 import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
@@ -78,9 +78,9 @@ function recoveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[]
   const recover = createRequestRecovery({
     endpoints,
     reserveQueue: reserveForDelivery(queue),
-    stateOf: async (webhookId, recoveryId) => {
+    isHeldBack: async (webhookId) => {
       await wait();
-      return readRecoveryState(pool, webhookId, recoveryId);
+      return isHeldBack(pool, webhookId);
     },
     count: (webhookId, since, heldBack, now) =>
       countRecoverable(pool, { webhookId, since, heldBack, now }, MOST_COUNTED),

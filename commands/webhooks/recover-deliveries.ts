@@ -3,7 +3,7 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import {
   type EndpointRefusal,
   endpointsStream,
-  isRunning,
+  isRecovering,
   type Recovery,
   recoverableSince,
 } from '../../domain/webhooks/endpoints.ts';
@@ -18,11 +18,8 @@ import { deliveriesStream } from './queue-deliveries.ts';
 export interface RecoverDeps {
   readonly endpoints: EndpointBatcher;
   readonly reserveQueue: ReserveDelivery;
-  /** Returns whether the endpoint's breaker is open, and whether any delivery of its last recovery is pending. */
-  readonly stateOf: (
-    webhookId: string,
-    recoveryId: string | null,
-  ) => Promise<{ readonly held_back: boolean; readonly has_pending: boolean }>;
+  /** Returns whether the endpoint's breaker is open. */
+  readonly isHeldBack: (webhookId: string) => Promise<boolean>;
   /** Counts what the recovery would cover. `now` in milliseconds. */
   readonly count: (webhookId: string, since: string, heldBack: boolean, now: number) => Promise<number>;
 }
@@ -45,30 +42,26 @@ export type RequestRecovery = (
  * @throws the port's errors: the recovery may have been requested, and repeating is safe
  */
 export const createRequestRecovery =
-  ({ endpoints, reserveQueue, stateOf, count }: RecoverDeps): RequestRecovery =>
+  ({ endpoints, reserveQueue, isHeldBack, count }: RecoverDeps): RequestRecovery =>
   async (partner_id, webhook_id, from, context) => {
     const { at } = context;
     const since = recoverableSince(from, at);
     if (since === null) return refuse('invalid_webhook');
     const endpoint = webhook_id && (await currentEndpoint(endpoints, partner_id, webhook_id));
     if (!webhook_id || !endpoint) return refuse('webhook_not_found');
-    const last = endpoint.recovery?.recovery_id ?? null;
-    const { held_back, has_pending } = await stateOf(webhook_id, last);
-    const settled = has_pending ? null : last;
+    const held_back = await isHeldBack(webhook_id);
     const recovery_id = newId();
     // Only asks whether there is room: the processor reserves it for each delivery that had failed.
     const room = await reserveQueue({ partner_id, webhook_id, event_id: recovery_id });
     room?.release();
     // The number of a recovery that runs is known, and one that is refused needs none: counting takes its time.
-    const isNew = !endpoint.recovery || !isRunning(endpoint.recovery, settled, at);
-    const deliveries =
-      isNew && room !== null && endpoint.enabled ? await count(webhook_id, since, held_back, at) : 0;
+    const isNew = room !== null && endpoint.enabled && !isRecovering(endpoint);
+    const deliveries = isNew ? await count(webhook_id, since, held_back, at) : 0;
     const result = await endpoints.submitCommand(
       endpointsStream(partner_id),
       {
         type: 'Recover',
         ...{ partner_id, webhook_id, recovery_id, since, deliveries, held_back, at },
-        settled,
         has_room: room !== null,
       },
       context,
@@ -121,7 +114,7 @@ export async function retryInRecovery(
   }
 }
 
-/** Records that all deliveries of a recovery have been made due. Idempotent. */
+/** Records that a recovery has ended. Idempotent. */
 export async function completeRecovery(
   store: EventStore,
   {

@@ -2,7 +2,7 @@ import { Map as PersistentMap } from 'immutable';
 import { z } from 'zod';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isName } from '../kernel/text.ts';
-import { DAY, isoTime, MINUTE } from '../kernel/time.ts';
+import { DAY, isoTime } from '../kernel/time.ts';
 import { type DestinationPolicy, parseDestination } from './destination.ts';
 import {
   type EndpointEvent,
@@ -132,8 +132,6 @@ export type EndpointCommand =
   | (EndpointRef &
       Omit<Recovery, 'requested_at' | 'completed_at'> & {
         readonly type: 'Recover';
-        /** The id of a recovery of which no delivery is pending. */
-        readonly settled: string | null;
         /** Whether the partner's queue takes more deliveries. */
         readonly has_room: boolean;
       })
@@ -156,8 +154,6 @@ const MAX_NAME_LENGTH = 100;
 const ROTATION_MS = DAY;
 /** How far back a recovery reaches: no body is kept for longer. */
 const RECOVERABLE_MS = 30 * DAY;
-/** How long after its completion a recovery is answered again, while some of its deliveries are pending. */
-const RECOVERY_RESTS_MS = MINUTE;
 
 /** Validates a set of events, keeping its order; null for unknown or repeated events and for an empty set. */
 function asEvents(names: readonly string[]): Subscribable[] | null {
@@ -238,24 +234,15 @@ export function recoverableSince(since: unknown, at: number): string | null {
   return ms > at || ms < at - RECOVERABLE_MS ? null : isoTime(ms);
 }
 
-/**
- * A recovery runs until no delivery of it is pending, at most for a minute after all of them were made due.
- * @param settled the id of a recovery of which no delivery is pending
- * @param at milliseconds
- */
-export const isRunning = (
-  { recovery_id, completed_at }: Recovery,
-  settled: string | null,
-  at: number,
-): boolean =>
-  completed_at === null ||
-  (settled !== recovery_id && Math.abs(at - Date.parse(completed_at)) < RECOVERY_RESTS_MS);
+/** Returns whether the endpoint's last recovery runs. */
+export const isRecovering = ({ recovery }: Pick<Endpoint, 'recovery'>): boolean =>
+  recovery?.completed_at === null;
 
-function recover(command: Extract<EndpointCommand, { type: 'Recover' }>, { enabled, recovery }: Endpoint) {
-  const { type: _, settled, has_room, at, ...requested } = command;
-  if (!enabled) return refuse<EndpointRefusal>('webhook_disabled');
-  const isRepeated = recovery?.recovery_id === command.recovery_id;
-  if (recovery && (isRepeated || isRunning(recovery, settled, at))) return accept<EndpointEvent[]>([]);
+function recover(command: Extract<EndpointCommand, { type: 'Recover' }>, endpoint: Endpoint) {
+  const { type: _, has_room, at, ...requested } = command;
+  if (!endpoint.enabled) return refuse<EndpointRefusal>('webhook_disabled');
+  const isRepeated = endpoint.recovery?.recovery_id === command.recovery_id;
+  if (isRepeated || isRecovering(endpoint)) return accept<EndpointEvent[]>([]);
   if (!has_room) return refuse<EndpointRefusal>('webhook_queue_full');
   return accept<EndpointEvent[]>([
     { type: 'webhooks.RecoveryRequested.v1', data: { ...requested, requested_at: isoTime(at) } },

@@ -58,9 +58,9 @@ export const endpointChangeEvents = {
     previous: sealedSecretSchema.nullable(),
   }),
   'webhooks.EndpointDeleted.v1': z.object({ ...ids, deleted_at: instant }),
-  /** A partner asks for what failed or waits since an outage: a processor makes it due, and then completes the recovery. */
+  /** A partner asks for what failed or waits since an outage: a processor makes it due, and completes the recovery when it has ended. */
   'webhooks.RecoveryRequested.v1': z.object({ ...ids, ...recovery, requested_at: instant }),
-  /** Each of its deliveries has been made due. */
+  /** None of its deliveries is pending, or the endpoint was paused or deleted. */
   'webhooks.RecoveryCompleted.v1': z.object({ ...ids, recovery_id: z.uuid(), completed_at: instant }),
 } as const;
 export type EndpointChangeEvent = EventOf<typeof endpointChangeEvents>;

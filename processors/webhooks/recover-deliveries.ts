@@ -9,6 +9,7 @@ import {
   type OpenRecovery,
   pagesOfRecoverable,
   type RecoverableDelivery,
+  recordAllDue,
 } from '../../queries/webhooks/recoverable.ts';
 import type { ProcessorDeps } from '../deps.ts';
 import { forEachIsolated } from '../for-each.ts';
@@ -25,9 +26,9 @@ export interface RecoverDeliveriesOptions extends ProcessorDeps {
 const PAGE = 1_000;
 
 /**
- * Makes due what open recoveries cover, page by page, in turn for each recovery, and completes them. A page's events name
- * each delivery's next cycle, and the read model takes a delivery into a recovery once: after a crash at any point the next run
- * goes on with what the read model lacks.
+ * Makes due what open recoveries cover, page by page, in turn for each recovery. A page's events name each delivery's next
+ * cycle, and the read model takes a delivery into a recovery once: after a crash at any point the next run goes on with what the
+ * read model lacks. A later run completes a recovery of which no delivery is pending, or whose endpoint is paused or deleted.
  */
 export async function recoverDeliveries(options: RecoverDeliveriesOptions): Promise<void> {
   const { store, pool, projected, signal } = options;
@@ -50,10 +51,10 @@ export async function recoverDeliveries(options: RecoverDeliveriesOptions): Prom
   }
 }
 
-/** `step`: makes a page due, or completes the recovery. It returns whether there may be more. */
+/** `step`: makes a page due, or completes the recovery if it has ended. It returns whether there may be more to make due. */
 function startRecovery(options: RecoverDeliveriesOptions, recovery: OpenRecovery) {
   const { store, pool, clock, pageSize = PAGE } = options;
-  const { webhook_id, partner_id, held_back, position, deleted } = recovery;
+  const { webhook_id, partner_id, held_back, position, has_ended } = recovery;
   const known = {
     ...{ webhook_id, partner_id, recovery_id: recovery.recovery_id },
     since: isoTime(recovery.since.getTime()),
@@ -69,9 +70,13 @@ function startRecovery(options: RecoverDeliveriesOptions, recovery: OpenRecovery
   );
   async function step(): Promise<boolean> {
     const context = ownContext(clock, partner_id);
-    const page = deleted ? undefined : (await pages.next()).value;
-    if (page === undefined) {
+    if (has_ended) {
       await completeRecovery(store, known, context);
+      return false;
+    }
+    const page = (await pages.next()).value;
+    if (page === undefined) {
+      await recordAllDue(pool, known.recovery_id);
       return false;
     }
     const { taken, reservations } = await withRoom(options, known, page);

@@ -109,7 +109,10 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
   const recoveryIds = new Set<string>();
   for (const one of handled) {
     if ('endpoints' in one) {
-      for (const { webhook_id } of one.endpoints) webhooks.add(webhook_id);
+      for (const { webhook_id, recovery } of one.endpoints) {
+        webhooks.add(webhook_id);
+        if (recovery !== null) recoveryIds.add(recovery.recovery_id);
+      }
       continue;
     }
     const { data } = 'delivery' in one ? one.delivery : one.endpoint;

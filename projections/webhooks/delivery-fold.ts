@@ -319,6 +319,13 @@ function countInRecovery(
   fold.changedRecoveries.add(recovery);
 }
 
+function completeRecovery(fold: Recoveries, recoveryId: string, completedAt: string | null): void {
+  const recovery = fold.recoveries.get(recoveryId);
+  if (!recovery) return;
+  recovery.completed_at = completedAt;
+  fold.changedRecoveries.add(recovery);
+}
+
 /** A pending delivery leaves its recovery for a later one. */
 function leaveRecovery(fold: Recoveries, recoveryId: string | null): void {
   countInRecovery(fold, recoveryId, 'pending', -1);
@@ -385,15 +392,10 @@ export function foldEndpoint(
       setHealth(fold, known, { last_position });
       return;
     }
-    case 'webhooks.RecoveryCompleted.v1': {
-      const recovery = fold.recoveries.get(data.recovery_id);
-      if (recovery) {
-        recovery.completed_at = data.completed_at;
-        fold.changedRecoveries.add(recovery);
-      }
+    case 'webhooks.RecoveryCompleted.v1':
+      completeRecovery(fold, data.recovery_id, data.completed_at);
       setHealth(fold, known, { last_position });
       return;
-    }
     default:
       unreachable(type);
   }
@@ -406,9 +408,9 @@ function setHealth(fold: Health, health: HealthRow, to: Partial<HealthRow>): voi
 
 /** Applies a snapshot to an endpoint whose earlier events may have been truncated. */
 export function foldSnapshot(
-  fold: Health,
+  fold: Health & Recoveries,
   partner_id: string,
-  { webhook_id, enabled, updated_at, deleted_at }: SnapshottedEndpoint,
+  { webhook_id, enabled, updated_at, deleted_at, recovery }: SnapshottedEndpoint,
   position: bigint,
 ): void {
   const of = { webhook_id, partner_id };
@@ -418,6 +420,12 @@ export function foldSnapshot(
     paused_at: enabled || deleted_at !== null ? null : updated_at,
     deleted_at,
   }));
+  if (recovery === null) return;
+  const { requested_at: created_at, completed_at, ...row } = recovery;
+  const fresh = { ...of, ...row, ...NO_COUNTS, created_at, completed_at, position: position.toString() };
+  addRecovery(fold, fresh);
+  // If deliveries of it precede the snapshot, they have made its row as of a recovery that has ended.
+  completeRecovery(fold, row.recovery_id, completed_at);
 }
 
 /** Returns the endpoint's row, or a new one. */

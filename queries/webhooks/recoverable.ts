@@ -82,22 +82,17 @@ export async function* pagesOfRecoverable(
   }
 }
 
-/** Returns whether the endpoint's breaker is open, and whether any delivery of its recovery is pending. */
-export async function readRecoveryState(
-  pool: pg.Pool,
-  webhookId: string,
-  recoveryId: string | null,
-): Promise<{ readonly held_back: boolean; readonly has_pending: boolean }> {
-  const { rows } = await pool.query<{ held_back: boolean; has_pending: boolean }>({
-    name: 'recovery_state',
-    text: `select coalesce((select failures_in_row >= $2 from read.webhook_health where webhook_id = $1), false) as held_back,
-                  coalesce((select pending > 0 from read.webhook_recovery where recovery_id = $3), true) as has_pending`,
-    values: [webhookId, BREAKER_OPENS_AFTER, recoveryId],
+/** Returns whether the endpoint's breaker is open. */
+export async function isHeldBack(pool: pg.Pool, webhookId: string): Promise<boolean> {
+  const { rows } = await pool.query({
+    name: 'is_held_back',
+    text: 'select from read.webhook_health where webhook_id = $1 and failures_in_row >= $2',
+    values: [webhookId, BREAKER_OPENS_AFTER],
   });
-  return rows[0] ?? { held_back: false, has_pending: true };
+  return rows.length > 0;
 }
 
-/** A recovery that has not made all of its deliveries due. */
+/** A recovery that has deliveries to make due, or that has ended. */
 export interface OpenRecovery {
   readonly recovery_id: string;
   readonly webhook_id: string;
@@ -106,20 +101,34 @@ export interface OpenRecovery {
   readonly held_back: boolean;
   readonly created_at: Date;
   readonly position: string;
-  /** A deleted endpoint takes nothing any more. */
-  readonly deleted: boolean;
+  /** Whether none of its deliveries will be made due any more: all were, or the endpoint is paused or deleted. */
+  readonly has_ended: boolean;
 }
 
 const MAX_OPEN = 100;
 
-/** Lists open recoveries, the oldest first. */
+/** Lists open recoveries, the oldest first, without those whose deliveries are all due and some of them pending. */
 export async function listOpenRecoveries(pool: pg.Pool): Promise<OpenRecovery[]> {
   const { rows } = await pool.query<OpenRecovery>({
     name: 'open_recoveries',
     text: `select r.recovery_id, r.webhook_id, r.partner_id, r.since, r.held_back, r.created_at, r.position::text,
-                  coalesce((select deleted_at is not null from read.webhook_health h where h.webhook_id = r.webhook_id), true) as deleted
-           from read.webhook_recovery r where r.completed_at is null
+                  d.recovery_id is not null or h.webhook_id is null as has_ended
+           from read.webhook_recovery r
+           left join work.recovery_due d using (recovery_id)
+           left join read.webhook_health h on h.webhook_id = r.webhook_id and h.paused_at is null and h.deleted_at is null
+           where r.completed_at is null and (d.recovery_id is null or r.pending = 0 or h.webhook_id is null)
            order by r.created_at limit ${MAX_OPEN}`,
   });
   return rows;
+}
+
+/** Records that all deliveries of a recovery have been made due: what fails afterwards is for the next one. */
+export async function recordAllDue(pool: pg.Pool, recoveryId: string): Promise<void> {
+  await pool.query(
+    `with completed as (
+       delete from work.recovery_due d using read.webhook_recovery r
+       where r.recovery_id = d.recovery_id and r.completed_at is not null)
+     insert into work.recovery_due (recovery_id) values ($1) on conflict do nothing`,
+    [recoveryId],
+  );
 }

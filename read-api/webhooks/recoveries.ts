@@ -45,7 +45,7 @@ async function get(reads: Reads, request: PartnerRequest): Promise<Reply> {
   return { status: 200, body: JSON.stringify(body) };
 }
 
-/** Until all of its deliveries are due, those that were counted at the request and are not due yet appear as pending. */
+/** Until it ends, those that were counted at the request and are not due yet appear as pending. */
 function fieldsOf(row: RecoveryRow, isDeleted: boolean): Omit<RecoveryBody, 'request_id'> {
   const { recovery_id, since, created_at, delivered, failed, expired } = row;
   const due = row.pending + delivered + failed + row.cancelled + expired;

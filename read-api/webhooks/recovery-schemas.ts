@@ -12,7 +12,7 @@ const recoveryId = z.uuid().meta({ description: 'The recovery.' });
 const since = timestamp.meta({ description: 'It covers deliveries that were queued from then on.' });
 const deliveries = count.meta({
   description:
-    'Deliveries that it covers; until all of them have been made due, as counted at the request, up to 1,000,000.',
+    'Deliveries that it covers; until it ends, at least as counted at the request, up to 1,000,000.',
 });
 
 const webhookRecover = z
@@ -53,7 +53,7 @@ const RECOVERY = '019cec49-6c1b-7d52-8a7e-3f0e0f6f2b12';
 export const recoverWebhookOperation = operation('recoverWebhook', {
   summary: 'Retry what failed or waits since an outage',
   description:
-    'Begins a retry cycle for each delivery that was queued since then and failed, or waits because earlier attempts failed or the endpoint failed ten times in a row: with the same event id, once each. It goes on by itself. While one runs, that one is answered: until none of its deliveries is pending, at most for a minute after all of them were made due.',
+    'Begins a retry cycle for each delivery that was queued since then and failed, or waits because earlier attempts failed or the endpoint failed ten times in a row: with the same event id, once each. It goes on by itself. While one runs, that one is answered: until none of its deliveries is pending, or the endpoint is paused or deleted.',
   addition: true,
   requestParams: { path: z.object(webhookPath) },
   requestBody: jsonBody(webhookRecover),

@@ -164,6 +164,41 @@ describe('the deliveries of an endpoint', () => {
     expect((await page.get(at(`/deliveries?id=${event_id}`))).body).toContain(delivery_id);
   });
 
+  it.each([
+    'before=2026-11-27T00:00:00.000Z,9999999999999999999',
+    'before=2026-02-31T00:00:00.000Z,1',
+    'before=0000-01-01T00:00:00.000Z,1',
+    'since=0000-01-01',
+    'until=9999-12-31',
+    'id=a%00b',
+    'since=%00&until=%00&status=%00&type=%00&before=%00',
+  ])('are listed whatever the address holds: %s', async (query) => {
+    expect((await page.get(at(`/deliveries?${query}`))).statusCode).toBe(200);
+  });
+
+  it('say which filter is left out because it is not a day', async () => {
+    const [d] = some(1) as [TestDelivery];
+    await append(queued(d, clock.now()));
+    const { body } = await page.get(at('/deliveries?since=2026-02-31&until=x'));
+    expect(body).toContain('2026-02-31 is not a day; the filter is left out.');
+    expect(body).toContain('x is not a day; the filter is left out.');
+    expect(body).toContain(d.delivery_id);
+    expect(await textOf(at('/deliveries?since=2026-02-28'))).not.toContain('is not a day');
+  });
+
+  it('are told apart by the end of their event ids', async () => {
+    const [d] = some(1) as [TestDelivery];
+    await append(queued(d, clock.now()));
+    expect(await textOf(at('/deliveries'))).toContain(`…${d.event_id.slice(-8)}`);
+  });
+
+  it('say below the state when the next attempt is, and beside the last one how it ended', async () => {
+    await append(...failing(some(1)));
+    expect(await textOf(at('/deliveries'))).toMatch(
+      /pending next attempt (at any moment|in .{1,20}) 1 (now|.{1,20} ago) HTTP 500/,
+    );
+  });
+
   it('say how many there are, and go on page by page without a gap', async () => {
     const ds = some(120);
     await append(
@@ -297,6 +332,8 @@ describe('a retry after an outage', () => {
     ['Asia/Kolkata', '2026-03-14', '2026-03-14T00:00:00.000Z'],
     ['Asia/Kolkata', '2026-03-14T10:05:00.000Z', '2026-03-14T10:05:00.000Z'],
     ['UTC', '2026-13-14T10:05', null],
+    ['UTC', '2026-02-31T10:05', null],
+    ['UTC', '2026-02-31T10:05:00.000Z', null],
     ['UTC', '', null],
   ])('reads a time in %s: %s', (zone, text, instant) => {
     expect(instantIn(zone, text)).toBe(instant);
@@ -305,10 +342,15 @@ describe('a retry after an outage', () => {
 
 describe('the rotation of a secret', () => {
   it('walks through both secrets, and shows the new one once', async () => {
-    expect(await textOf(at('/rotate'))).toContain('For 24 hours the present one signs as well');
+    const question = await textOf(at('/rotate'));
+    expect(question).toContain('For 24 hours the present one signs as well');
+    expect(question).toContain('If you lose it, you have to wait 24 hours for another');
     const rotated = await page.send(at('/rotate'));
     expect(rotated.body).toMatch(/whsec_[A-Za-z0-9+/=]{44}/);
     expect(rotated.body).toContain('This is shown once.');
+    const primary = /<a class="button"[^>]*>([^<]*)<|<button(?! class="quiet)[^>]*>([^<]*)</g;
+    const main = rotated.body.slice(rotated.body.indexOf('<main'));
+    expect([...main.matchAll(primary)].map(([, link, button]) => link ?? button)).toEqual(['I have kept it']);
     const later = await page.get(at('/rotate'));
     expect(later.body).not.toMatch(/whsec_[A-Za-z0-9+/]{43}=/);
     expect(await textOf(at('/rotate'))).toContain('None was sent since the rotation began');

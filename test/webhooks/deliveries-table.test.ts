@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
+import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { rebuild } from '../../projections/rebuild.ts';
@@ -44,7 +45,9 @@ const log = (events: readonly { type: string; data: object }[], first = 100): Re
     ...event,
     id: randomUUID(),
     metadata,
-    stream: 'deliveries-x',
+    stream: event.type.startsWith('webhooks.Endpoints')
+      ? endpointsStream(endpoint.partner_id)
+      : 'deliveries-x',
     revision: index,
     position: BigInt(first + index) as Position,
   }));
@@ -287,6 +290,32 @@ describe('the read model of deliveries', () => {
       { recovery_id: second.recovery_id, failed: '0', cancelled: '0', pending: '1' },
     ]);
   });
+
+  it.each([null, isoTime(AT + 2_000)])(
+    'takes from a snapshot whether a recovery has ended, if its request was truncated: %s',
+    async (completed_at) => {
+      const d = aDelivery(endpoint);
+      const recovery = aRecovery(AT);
+      const snapshotted = {
+        ...created(endpoint, AT).data,
+        ...{ enabled: true, updated_at: isoTime(AT), deleted_at: null, previous: null },
+        ...{ secret_rotation_until: null },
+        recovery: {
+          ...{ recovery_id: recovery.recovery_id, since: isoTime(AT), deliveries: 1, held_back: false },
+          ...{ requested_at: isoTime(AT), completed_at },
+        },
+      };
+      const { recoveries } = await applied(
+        queued(d, AT),
+        attempted(d, { at: AT, error: 'dns', final: true }),
+        retriedAll(endpoint, recovery, [[d, 2]], AT + 1_000),
+        { type: 'webhooks.EndpointsSnapshotted.v1', data: { endpoints: [snapshotted] } },
+      );
+      expect(recoveries).toMatchObject([
+        { pending: '1', completed_at: completed_at === null ? null : new Date(completed_at) },
+      ]);
+    },
+  );
 
   it('counts an endpoint as suspended while it is paused or its breaker is open, and once when both hold', async () => {
     const ds = Array.from({ length: 11 }, () => aDelivery(endpoint));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import {
   type Endpoint,
   type EndpointCommand,
@@ -280,7 +280,7 @@ describe('a recovery of a webhook endpoint', () => {
     ...{ since: isoTime(AT - DAY), deliveries: 7, held_back: true },
   });
   const recover = (nth: number, over: Partial<Of<'Recover'>> = {}): Of<'Recover'> => ({
-    ...{ type: 'Recover', ...facts(nth), settled: null, has_room: true, at: AT, ...over },
+    ...{ type: 'Recover', ...facts(nth), has_room: true, at: AT, ...over },
   });
   const requested = (nth: number, at = AT): EndpointChangeEvent => ({
     type: 'webhooks.RecoveryRequested.v1',
@@ -314,25 +314,20 @@ describe('a recovery of a webhook endpoint', () => {
       .thenRefused('webhook_queue_full');
   });
 
-  it('runs alone until its deliveries are due, and then while one of them is pending, for a minute', () => {
+  it('runs alone until it is completed, however long that takes', () => {
     const running = [created(1), requested(20)];
     given(endpointsDecider, running)
-      .when(recover(21, { settled: id(20), has_room: false }))
+      .when(recover(21, { has_room: false, at: AT + 7 * DAY }))
       .thenEvents([]);
     expect(one(...running)?.recovery).toMatchObject({ recovery_id: id(20), completed_at: null });
-    const due = [...running, completed(20)];
-    given(endpointsDecider, due).when(recover(21)).thenEvents([]);
-    given(endpointsDecider, due)
-      .when(recover(21, { settled: id(20) }))
+    given(endpointsDecider, [...running, completed(20)])
+      .when(recover(21))
       .thenEvents([requested(21)]);
-    given(endpointsDecider, due)
-      .when(recover(21, { at: AT + MINUTE }))
-      .thenEvents([requested(21, AT + MINUTE)]);
   });
 
   it('is requested and completed once, also of an endpoint that was deleted meanwhile', () => {
     given(endpointsDecider, [created(1), requested(20), completed(20)])
-      .when(recover(20, { settled: id(20) }))
+      .when(recover(20))
       .thenEvents([]);
     given(endpointsDecider, [created(1), requested(20), deleted(1)])
       .when(complete(20))

@@ -16,6 +16,7 @@ import {
   aRecovery,
   attempted,
   created,
+  enabled,
   queued,
   recoveryRequested,
   removed,
@@ -120,10 +121,51 @@ describe('the job that recovers deliveries', () => {
       expect(row).toEqual({ state: 'pending', cycle: 2, recovery_id });
     for (const row of await rowsOf([...fresh, ...old, ...later]))
       expect(row).toMatchObject({ cycle: 1, recovery_id: null });
-    expect(await recoveryOf(recovery)).toEqual({ completed: true, pending: 11, delivered: 0, failed: 0 });
+    expect(await recoveryOf(recovery)).toEqual({ completed: false, pending: 11, delivered: 0, failed: 0 });
     const head = await stack.store.head();
     await run();
     expect(await stack.store.head()).toBe(head);
+  });
+
+  it('completes a recovery once none of its deliveries is pending', async () => {
+    const [first, last] = some(2) as [TestDelivery, TestDelivery];
+    await append(...failed(first), ...failed(last));
+    const recovery = await request();
+    await run();
+    await append(attempted(first, { cycle: 2, at: AT }));
+    await run();
+    expect(await recoveryOf(recovery)).toMatchObject({ completed: false, pending: 1 });
+    await append(attempted(last, { cycle: 2, at: AT, error: 'http_status', final: true }));
+    await run();
+    expect(await recoveryOf(recovery)).toEqual({ completed: true, pending: 0, delivered: 1, failed: 1 });
+    endpoint = anEndpoint();
+    const next = await request();
+    await run();
+    const ids = [recovery.recovery_id, next.recovery_id];
+    expect(await stack.rows('select * from work.recovery_due where recovery_id = any ($1)', [ids])).toEqual([
+      { recovery_id: next.recovery_id },
+    ]);
+  });
+
+  it('takes nothing that fails after all of its deliveries are due, though they are pending', async () => {
+    const [gone, fresh] = some(2) as [TestDelivery, TestDelivery];
+    await append(...failed(gone), queued(fresh, AT));
+    const recovery = await request();
+    await run();
+    await append(attempted(fresh, { at: AT, error: 'http_status', final: true }));
+    await run();
+    expect(await rowsOf([fresh])).toMatchObject([{ state: 'failed', cycle: 1, recovery_id: null }]);
+    expect(await recoveryOf(recovery)).toMatchObject({ completed: false, pending: 1 });
+  });
+
+  it('completes the recovery of a paused endpoint, whatever is pending', async () => {
+    const [d] = some(1) as [TestDelivery];
+    await append(...failed(d));
+    const recovery = await request();
+    await run();
+    await appendToEndpoint(enabled(endpoint, false, AT));
+    await run();
+    expect(await recoveryOf(recovery)).toMatchObject({ completed: true, pending: 1 });
   });
 
   it('takes every pending delivery of an endpoint whose breaker is open', async () => {
@@ -134,12 +176,12 @@ describe('the job that recovers deliveries', () => {
     // They are due already: a new cycle would send those under way twice.
     for (const row of await rowsOf(waiting))
       expect(row).toEqual({ state: 'pending', cycle: 1, recovery_id: recovery.recovery_id });
-    expect(await recoveryOf(recovery)).toMatchObject({ completed: true, pending: 4 });
+    expect(await recoveryOf(recovery)).toMatchObject({ completed: false, pending: 4 });
   });
 
   it('retries each delivery once, wherever the process is killed', async () => {
-    // Three pages of deliveries and the completion are four appends.
-    for (const nth of [1, 2, 3, 4]) {
+    // The deliveries are three pages, and each page is one append.
+    for (const nth of [1, 2, 3]) {
       for (const isWritten of [false, true]) {
         endpoint = anEndpoint();
         const gone = some(7);
@@ -151,7 +193,7 @@ describe('the job that recovers deliveries', () => {
         expect(found, `${nth} ${isWritten}`).toEqual(
           gone.map(() => ({ state: 'pending', cycle: 2, recovery_id: recovery.recovery_id })),
         );
-        expect(await recoveryOf(recovery)).toMatchObject({ completed: true, pending: 7 });
+        expect(await recoveryOf(recovery)).toMatchObject({ completed: false, pending: 7 });
         const retried = await Array.fromAsync(
           stack.store.readStream(`deliveries-${endpoint.webhook_id}-2026-03-01`),
         );
@@ -161,13 +203,30 @@ describe('the job that recovers deliveries', () => {
     }
   });
 
+  it('completes a recovery once, if the process is killed while it does', async () => {
+    for (const isWritten of [false, true]) {
+      endpoint = anEndpoint();
+      const recovery = await request();
+      await run();
+      await expect(run({ store: dyingStore(1, isWritten) })).rejects.toThrow('killed');
+      await run();
+      expect(await recoveryOf(recovery)).toMatchObject({ completed: true });
+      const events = await Array.fromAsync(stack.store.readStream(endpointsStream(endpoint.partner_id)));
+      expect(events.map(({ type }) => type)).toEqual([
+        'webhooks.EndpointCreated.v1',
+        'webhooks.RecoveryRequested.v1',
+        'webhooks.RecoveryCompleted.v1',
+      ]);
+    }
+  });
+
   it('retries each delivery once although two processes run it at a time', async () => {
     const gone = some(8);
     await append(...gone.flatMap((d) => failed(d)));
     const recovery = await request();
     await Promise.all([run(), run()]);
     for (const row of await rowsOf(gone)) expect(row).toMatchObject({ state: 'pending', cycle: 2 });
-    expect(await recoveryOf(recovery)).toMatchObject({ completed: true, pending: 8 });
+    expect(await recoveryOf(recovery)).toMatchObject({ completed: false, pending: 8 });
   });
 
   it('goes on with what lacked room in the queue when there is room', async () => {
@@ -183,7 +242,7 @@ describe('the job that recovers deliveries', () => {
     });
     expect(await recoveryOf(recovery)).toMatchObject({ completed: false, pending: 4 });
     await run();
-    expect(await recoveryOf(recovery)).toMatchObject({ completed: true, pending: 5 });
+    expect(await recoveryOf(recovery)).toMatchObject({ completed: false, pending: 5 });
   });
 
   it('completes the recovery of a deleted endpoint without a retry', async () => {
@@ -219,8 +278,8 @@ describe('the job that recovers deliveries', () => {
     ]);
     await run();
     expect([await recoveryOf(first), await recoveryOf(second)]).toMatchObject([
-      { completed: true, pending: 1 },
-      { completed: true, pending: 1 },
+      { completed: false, pending: 1 },
+      { completed: false, pending: 1 },
     ]);
   });
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
-import { DAY, isoTime, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY, HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { aDelivery, attempted, queued, type TestDelivery, type TestEndpoint } from '../support/deliveries.ts';
@@ -72,6 +72,13 @@ const settled = (statusUrl: string) =>
     async () => (await progressOf(statusUrl)).json(),
     ({ pending }) => pending === 0,
   );
+/** The recovery that is answered once `last` has ended. */
+const nextRecovery = (of: TestEndpoint, last: string) =>
+  eventually(
+    'the next recovery',
+    async () => (await recover(of)).json(),
+    ({ recovery_id }) => recovery_id !== last,
+  );
 /** Has tests fail at the receiver until all of them wait or have failed. */
 const outage = async (of: TestEndpoint, count: number): Promise<string[]> => {
   status = 503;
@@ -131,21 +138,45 @@ it('answers the recovery that runs, to concurrent requests and to later ones, wh
     2,
   ]);
   const { status_url, recovery_id } = one.json();
-  await eventually(
-    'both were attempted again, in vain',
-    async () => [...received.values()],
-    (times) => times.every((n) => n === 2),
-  );
-  // A minute after it has made them due, what failed again is for the next recovery.
-  clock.advance(MINUTE);
+  const attemptedInVain = (times: number) =>
+    eventually(
+      'both were attempted again, in vain',
+      async () => [...received.values()],
+      (all) => all.every((n) => n === times),
+    );
+  await attemptedInVain(2);
+  clock.advance(MINUTE + 5_000);
+  await attemptedInVain(3);
+  expect((await recover(endpoint)).json().recovery_id).toBe(recovery_id);
+  expect((await progressOf(status_url)).json()).toMatchObject({ deliveries: 2, pending: 2, cancelled: 0 });
   status = 204;
-  const next = await eventually(
-    'the next recovery',
-    async () => (await recover(endpoint)).json(),
-    (answer) => answer.recovery_id !== recovery_id,
+  clock.advance(HOUR);
+  await settled(status_url);
+  const next = await nextRecovery(endpoint, recovery_id);
+  expect(next).toMatchObject({ deliveries: 0 });
+  expect((await progressOf(status_url)).json()).toMatchObject({ deliveries: 2, delivered: 2, cancelled: 0 });
+});
+
+it('ends when the endpoint is paused, and leaves what waits to the next recovery', async () => {
+  const endpoint = await newEndpoint();
+  await outage(endpoint, 2);
+  const { recovery_id, status_url } = (await recover(endpoint)).json();
+  await call('PATCH', `/${endpoint.webhook_id}`, { enabled: false });
+  await eventually(
+    'it has ended',
+    async () =>
+      (
+        await api.sql.query('select completed_at from read.webhook_recovery where recovery_id = $1', [
+          recovery_id,
+        ])
+      ).rows[0]?.completed_at,
+    (completedAt) => completedAt !== null,
   );
-  await settled(next.status_url);
-  expect((await progressOf(status_url)).json()).toMatchObject({ deliveries: 2, pending: 0 });
+  await call('PATCH', `/${endpoint.webhook_id}`, { enabled: true });
+  expect((await recover(endpoint)).json().recovery_id).not.toBe(recovery_id);
+  status = 204;
+  clock.advance(HOUR);
+  expect(await settled(status_url)).toMatchObject({ failed: 0 });
 });
 
 it('counts in the pages of one endpoint alone, and nothing of a healthy one', async () => {

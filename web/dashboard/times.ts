@@ -45,6 +45,16 @@ function formatterOf(timeZone: string): Intl.DateTimeFormat {
   return made;
 }
 
+/**
+ * Reads a UTC day or instant in ISO 8601.
+ * @returns milliseconds; null for a date that the calendar or PostgreSQL lacks: `Date.parse` takes 31 February for 3 March
+ */
+export function instantOf(text: string): number | null {
+  const at = Date.parse(text);
+  if (Number.isNaN(at) || text.startsWith('0000')) return null;
+  return new Date(at).toISOString().slice(0, 10) === text.slice(0, 10) ? at : null;
+}
+
 /** `zone`: an IANA name. `now` in milliseconds. */
 export function timesIn(zone: string, now: number): Times {
   const formatter = formatterOf(zone);

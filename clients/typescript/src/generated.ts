@@ -627,7 +627,7 @@ export interface paths {
         put?: never;
         /**
          * Retry what failed or waits since an outage
-         * @description Begins a retry cycle for each delivery that was queued since then and failed, or waits because earlier attempts failed or the endpoint failed ten times in a row: with the same event id, once each. It goes on by itself. While one runs, that one is answered: until none of its deliveries is pending, at most for a minute after all of them were made due.
+         * @description Begins a retry cycle for each delivery that was queued since then and failed, or waits because earlier attempts failed or the endpoint failed ten times in a row: with the same event id, once each. It goes on by itself. While one runs, that one is answered: until none of its deliveries is pending, or the endpoint is paused or deleted.
          */
         post: operations["recoverWebhook"];
         delete?: never;
@@ -1793,7 +1793,7 @@ export interface components {
              * @description The recovery.
              */
             recovery_id: string;
-            /** @description Deliveries that it covers; until all of them have been made due, as counted at the request, up to 1,000,000. */
+            /** @description Deliveries that it covers; until it ends, at least as counted at the request, up to 1,000,000. */
             deliveries: number;
             /** @description Where its progress is: a relative URL. */
             status_url: string;
@@ -1817,7 +1817,7 @@ export interface components {
              * @example 2026-03-14T09:26:53.589Z
              */
             since: string;
-            /** @description Deliveries that it covers; until all of them have been made due, as counted at the request, up to 1,000,000. */
+            /** @description Deliveries that it covers; until it ends, at least as counted at the request, up to 1,000,000. */
             deliveries: number;
             pending: number;
             delivered: number;

@@ -26,6 +26,7 @@ import {
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
+import { instantOf } from '../times.ts';
 import { failureText, soon, stateBadge } from './webhook-health.ts';
 import { leftText } from './webhooks.ts';
 
@@ -102,15 +103,19 @@ const TYPES = [
 
 const DAY_MS = 86_400_000;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
-const CURSOR = /^(\d{4}-\d{2}-\d{2}T[\d:.]{8,12}Z),(\d{1,19})$/;
+/** A position of up to 18 digits is a bigint of PostgreSQL. */
+const CURSOR = /^(\d{4}-\d{2}-\d{2}T[\d:.]{8,12}Z),(\d{1,18})$/;
 
-/** The midnight that begins a UTC day; null for what is no day. `days`: so many later. */
-function midnight(day: string, days = 0): string | null {
-  const at = DATE.test(day) ? Date.parse(day) : Number.NaN;
-  return Number.isNaN(at) ? null : new Date(at + days * DAY_MS).toISOString();
+const isDay = (text: string): boolean => DATE.test(text) && instantOf(text) !== null;
+
+/** Returns the midnight that begins a UTC day, or one some days later; null without a day, or after the year 9999. */
+function midnight(day: string, daysLater = 0): string | null {
+  const at = day === '' ? null : instantOf(day);
+  const text = at === null ? null : new Date(at + daysLater * DAY_MS).toISOString();
+  return text?.startsWith('+') ? null : text;
 }
 
-/** The filters as they stand in the address; what is wrong in it counts as not given. */
+/** Reads the filters in the address. A wrong one counts as not given; `wrongDays`: those that are not a day. */
 function filtersIn({ query }: Visit) {
   const given = (name: string): string => query.get(name)?.trim() ?? '';
   const chosen = <Value extends string>(name: string, options: readonly (readonly [Value, string])[]) =>
@@ -119,17 +124,18 @@ function filtersIn({ query }: Visit) {
   const texts = {
     status: chosen('status', STATES),
     type: chosen('type', TYPES),
-    since: midnight(given('since')) === null ? '' : given('since'),
-    until: midnight(given('until')) === null ? '' : given('until'),
+    since: isDay(given('since')) ? given('since') : '',
+    until: isDay(given('until')) ? given('until') : '',
   };
   const filters: DeliveryFilters = {
     status: texts.status === '' ? null : texts.status,
     type: texts.type === '' ? null : texts.type,
     from: midnight(texts.since),
     to: midnight(texts.until, 1),
-    after: created_at && position && !Number.isNaN(Date.parse(created_at)) ? { created_at, position } : null,
+    after: created_at && position && instantOf(created_at) !== null ? { created_at, position } : null,
   };
-  return { texts, filters, id: given('id').slice(0, 200) };
+  const wrongDays = [given('since'), given('until')].filter((text) => text !== '' && !isDay(text));
+  return { texts, filters, id: given('id').slice(0, 200), wrongDays };
 }
 
 const isAny = (texts: Readonly<Record<string, string>>): boolean =>
@@ -138,7 +144,7 @@ const isAny = (texts: Readonly<Record<string, string>>): boolean =>
 const PAGE = 50;
 
 async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const { texts, filters, id } = filtersIn(visit);
+  const { texts, filters, id, wrongDays } = filtersIn(visit);
   const endpoint = await visit.api<WebhookBody>('GET', WEBHOOK, { params: endpointOf(visit) });
   if (!endpoint.ok) {
     const content = html`<p><a href="/dashboard/webhooks">All endpoints</a></p>`;
@@ -184,21 +190,18 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
       ${field('To', 'until', { type: 'date', value: texts.until })}
       ${field('Event or delivery id', 'id', { value: id, maxlength: 200 })}
       <button class="quiet">Apply</button></form>
+    ${wrongDays.map((text) => notice(html`<p>${text.slice(0, 40)} is not a day; the filter is left out.</p>`))}
     ${health !== undefined && (isHeldBack(health) || isPaused(health)) && rows.length > 0 && heldNotice(visit, health)}
     ${tableOr(
       empty,
       'Deliveries, the newest first',
-      ['Event', 'Queued', 'State', 'Attempts', 'Last attempt', 'Answer', 'Next attempt'],
+      ['Event', 'Queued', 'State', 'Attempts', 'Last attempt'],
       rows.map((delivery) => [
         html`<a href="${linkTo(`${at}/${delivery.id}`, texts)}">${delivery.type}</a> <small>${shortId(delivery.event_id)}</small>`,
         visit.time(delivery.created_at),
-        stateOf(delivery, health),
+        html`${stateOf(delivery, health)}${detailOf(visit, delivery, health)}`,
         count(delivery.attempts),
-        visit.ago(delivery.last_attempt_at, '–'),
-        answerOf(delivery),
-        isHeldBack(health) && delivery.state === 'pending'
-          ? 'when it answers'
-          : nextOf(visit, delivery, health),
+        html`${visit.ago(delivery.last_attempt_at, '–')} <small>${failureText(delivery)}</small>`,
       ]),
       { numeric: [3] },
     )}
@@ -208,7 +211,8 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
   });
 }
 
-const shortId = (eventId: string): string => (eventId.length > 21 ? `${eventId.slice(0, 20)}…` : eventId);
+/** The end of an id: UUIDv7 of one moment begin alike. */
+const shortId = (id: string): string => `…${id.slice(-8)}`;
 
 /** What pending deliveries wait for, once for the whole list. */
 const heldNotice = (visit: Visit, health: EndpointHealth): Html =>
@@ -259,7 +263,12 @@ function stateOf({ state }: DeliveryBody, health: EndpointHealth | undefined): H
   return badge(isHeldBack(health) ? 'waiting: held back' : 'pending', 'wait');
 }
 
-const answerOf = (delivery: DeliveryBody | Attempt): string => failureText(delivery) || '–';
+/** When a pending delivery is tried next; the notice above the list says it of an endpoint that is paused or held back. */
+const detailOf = (visit: Visit, delivery: DeliveryBody, health: EndpointHealth | undefined): Content =>
+  delivery.state === 'pending' &&
+  !isPaused(health) &&
+  !isHeldBack(health) &&
+  html` <small>next attempt ${nextOf(visit, delivery, health)}</small>`;
 
 /** When a delivery is tried next: never a time that has passed. */
 function nextOf(visit: Visit, delivery: DeliveryBody, health: EndpointHealth | undefined): Content {

@@ -8,6 +8,7 @@ import { count, counted, facts, field, form, html, notice, panel } from '../comp
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
+import { instantOf } from '../times.ts';
 import { stateBadge, stateDetail } from './webhook-health.ts';
 
 export interface RecoveryDeps {
@@ -59,9 +60,9 @@ function offsetOf(timeZone: string, at: number): number {
 
 /** Reads an instant, a UTC day, or a time of the reader's zone as its field sends it; null: none of them. */
 export function instantIn(timeZone: string, text: string): string | null {
-  if (INSTANT.test(text)) return Number.isNaN(Date.parse(text)) ? null : text;
-  const wall = LOCAL.test(text) ? Date.parse(`${text}:00Z`) : DATE.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(wall)) return null;
+  if (INSTANT.test(text)) return instantOf(text) === null ? null : text;
+  const wall = LOCAL.test(text) ? instantOf(`${text}:00Z`) : DATE.test(text) ? instantOf(text) : null;
+  if (wall === null) return null;
   if (DATE.test(text)) return new Date(wall).toISOString();
   // The offset at the instant itself, which a change of the clocks may separate from that of the same wall time in UTC.
   const guess = wall - offsetOf(timeZone, wall);

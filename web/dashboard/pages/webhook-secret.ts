@@ -59,8 +59,9 @@ async function rotation(visit: Visit, showEndpoint: ShowEndpoint): Promise<Reply
     title: `Rotate the secret of “${name}”?`,
     section: 'Webhooks',
     text: html`<p>A new secret is shown once and signs from now on. For 24 hours the present one signs as well, so no delivery
-        is lost while you put the new one on your servers. The steps follow on the next page. For these 24 hours the secret cannot be
-        rotated again.</p>`,
+        is lost while you put the new one on your servers. The steps follow on the next page.</p>
+      <p>For these 24 hours the secret cannot be rotated again: keep the new one when it is shown. If you lose it, you have to wait 24
+        hours for another.</p>`,
     action: `${pathOf(visit)}/rotate`,
     button: 'Rotate the secret',
     back: pathOf(visit),

@@ -325,7 +325,7 @@ const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
   )}
   </div>
   ${panel(
-    'Secret and end',
+    'Rotate or delete',
     html`<p><a class="button quiet" href="${at}/rotate">Rotate the secret…</a>
     <a class="button danger" href="${at}/delete">Delete the endpoint…</a></p>`,
   )}`;
