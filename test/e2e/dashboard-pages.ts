@@ -46,6 +46,7 @@ export const inspect = async (context: BrowserContext, url: string, name: string
   expect(answer?.status(), url).toBe(200);
   expect(await page.locator('h1').count(), name).toBe(1);
   for (const { name: variant, axe: isChecked, colorScheme, viewport } of VARIANTS) {
+    if (variant === 'dark' && !SAVE_SCREENSHOTS && !COLOURFUL.includes(name)) continue;
     const axe = isChecked || (variant === 'dark' && COLOURFUL.includes(name));
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(viewport);
