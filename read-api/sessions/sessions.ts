@@ -173,4 +173,9 @@ function hasLabel({ custom = {} }: SessionBody, text: string): boolean {
 }
 
 /** People write `plan: pro`, `plan:pro` and `plan=pro`. */
-const spelledAlike = (text: string): string => text.toLowerCase().replace(/\s*[:=]\s*/g, ':');
+const spelledAlike = (text: string): string =>
+  text
+    .toLowerCase()
+    .split(/[:=]/)
+    .map((part) => part.trim())
+    .join(':');
