@@ -144,10 +144,11 @@ const dashboardOverview = (runtime: Runtime, waitForHead: WaitForHead): Overview
   startState: (partnerId) => readStartState(runtime.db, partnerId),
   attention: async ({ user }) => {
     const now = runtime.clock.now();
-    return [
-      ...(await webhookAttention(runtime, user.partner_id, now)),
-      ...(await readAttention(runtime.db, user.partner_id, now)),
-    ];
+    const [webhooks, others] = await Promise.all([
+      webhookAttention(runtime, user.partner_id, now),
+      readAttention(runtime.db, user.partner_id, now),
+    ]);
+    return [...webhooks, ...others];
   },
 });
 
@@ -242,7 +243,7 @@ function dashboardLookups(
 const dashboardActivity = (
   { db, clock }: Runtime,
   waitForHead: WaitForHead,
-  keysOf: (partnerId: string) => Promise<readonly KeyRow[]>,
+  actors: ActivityDeps['actors'],
 ): ActivityDeps => ({
   list: upToDate(waitForHead, (partnerId: string, { from, to, ...filter }: ActivityFilter, before, limit) =>
     listActivity(db, {
@@ -255,13 +256,7 @@ const dashboardActivity = (
       now: clock.now(),
     }),
   ),
-  actors: async (partnerId) => {
-    const [users, keys] = await Promise.all([listUsers(db, partnerId), keysOf(partnerId)]);
-    return [
-      ...users.map(({ user_id, name }) => ({ kind: 'user', id: user_id, name })),
-      ...keys.map(({ key_id, name }) => ({ kind: 'key', id: key_id, name })),
-    ];
-  },
+  actors,
 });
 
 async function readEvidence({ pool, clock }: Runtime, trackerId: string): Promise<InstallEvidence> {
@@ -318,12 +313,19 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
     waitForHead(['usage', 'tracker-usage', 'reveals', 'sessions', 'reveal-units']),
   );
   const keysOf = (partnerId: string) => listLatestKeys(db, partnerId, isoTime(clock.now()), ENDED_SHOWN);
+  const actorsOf: ActivityDeps['actors'] = async (partnerId) => {
+    const [users, keys] = await Promise.all([listUsers(db, partnerId), keysOf(partnerId)]);
+    return [
+      ...users.map(({ user_id, name }) => ({ kind: 'user', id: user_id, name })),
+      ...keys.map(({ key_id, name }) => ({ kind: 'key', id: key_id, name })),
+    ];
+  };
   const sessions = dashboardSessions(runtime, waitForHead(['sessions', 'reveals']));
   const audits = createRequestedAudits(runtime);
   const months = upToDate(waitForHead(['reveal-units']), (partnerId: string) => listMonths(db, partnerId));
-  const { callAs } = createApi(api);
+  const { callAs, callAsUser } = createApi(api);
   const routes = dashboardRoutes({
-    ...api,
+    callAsUser,
     publicUrl,
     findLogin: logins.find,
     listOwners: (partnerId) => ownerNames(db, partnerId),
@@ -362,20 +364,14 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
         dashboardKeys(runtime, ownWrite(['partners']), (partnerId) => admitChange(limiter, partnerId)),
       ),
       ...webhookPagesOf(context, visitContext),
-      ...activityPages(dashboardActivity(runtime, waitForHead(['activity', 'partners']), keysOf)),
+      ...activityPages(dashboardActivity(runtime, waitForHead(['activity', 'partners']), actorsOf)),
       ...domainPages({ list: (partnerId) => listDomainsOfPartner(db, partnerId) }),
       ...billingPages({
         ...audits,
         audit: (visit) => audits.audit(visit.user.partner_id, visitContext(visit)),
         months,
         trackerDays: overview.trackerDays,
-        actors: async (partnerId) => {
-          const [keys, users] = await Promise.all([keysOf(partnerId), listUsers(db, partnerId)]);
-          return new Map([
-            ...keys.map(({ key_id, name }) => [key_id, name] as const),
-            ...users.map(({ user_id, name }) => [user_id, name] as const),
-          ]);
-        },
+        actors: actorsOf,
       }),
     ],
   });

@@ -36,7 +36,7 @@ const revealOfSession = z.object({
   completed_at: z.string().nullable(),
   billable: z.boolean().nullable(),
   match_type: z.string().nullable(),
-  /** Of the company or, of another match, of whoever runs the network. */
+  /** The company's name; for another match the name of the network's operator. */
   name: z.string().nullable(),
 });
 export type RevealOfSession = z.output<typeof revealOfSession>;

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { stringify } from 'csv-stringify/sync';
 import type { Reply } from '../../http/contract/route.ts';
 import type { Html } from './components.ts';
 
@@ -46,6 +47,21 @@ export const fileAnswer = (name: string, type: string, body: string): Reply => (
     'content-disposition': `attachment; filename="${name}"`,
   },
 });
+
+/** A download as CSV by RFC 4180. A cell that a spreadsheet would take for a formula is defused. */
+export const csvAnswer = (
+  name: string,
+  heads: readonly string[],
+  rows: readonly (readonly (string | number | null)[])[],
+): Reply =>
+  fileAnswer(
+    name,
+    'text/csv; charset=utf-8',
+    stringify([[...heads], ...rows.map((row) => [...row])], {
+      record_delimiter: '\r\n',
+      escape_formulas: true,
+    }),
+  );
 
 /** Redirects after a change, so that a reload does not repeat the change. */
 export const redirectAfterPost = (

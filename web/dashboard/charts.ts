@@ -1,6 +1,6 @@
 /**
- * Charts drawn on the server. Places along the x axis are percentages and along the y axis pixels, so that a chart fills any width
- * while its text stays as large as the page's.
+ * Charts drawn on the server. Positions on the x axis are percentages and on the y axis pixels, so that a chart fills any width while
+ * its text keeps the page's size.
  */
 
 import { max, ticks } from 'd3-array';
@@ -8,7 +8,7 @@ import { count, type Html, html, table } from './components.ts';
 
 interface Series {
   readonly name: string;
-  /** Its colour; `series-0` and so on by its place if it has none. */
+  /** Names its colour; without it the series is coloured by its index. */
   readonly tone?: 'good' | 'bad' | 'wait' | 'off';
 }
 

@@ -97,28 +97,26 @@ export function table(
 export const tableOr = (empty: Html, ...[caption, heads, rows, options]: Parameters<typeof table>): Html =>
   rows.length === 0 ? empty : table(caption, heads, rows, options);
 
+/** The period of a page's filters. The dates count when it is `Custom`; dates that are no period are named. */
+export const periodFields = ({ scope: { period, isRefused } }: Pick<Visit, 'scope'>): Html =>
+  html`${select('Period', 'period', PERIODS, period.name)}
+    ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
+    ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
+    ${isRefused && notice(html`<p>The two dates are no period of at most ${LONGEST_DAYS} days that begins in the past. ${period.text} are shown instead.</p>`)}`;
+
 /**
  * The filters of a page: website and period, and what the page adds. They are sent as a query, so that a filtered page has an
- * address. The dates count when the period is `Custom`.
+ * address.
  */
-export function filterForm({ scope }: Pick<Visit, 'scope'>, trackers: Trackers, more: Content = null): Html {
-  const { period, trackerId } = scope;
-  return html`<form class="filter" method="get">
-    ${trackerSelect(trackers, trackerId ?? '', 'All websites')}
-    ${select('Period', 'period', PERIODS, period.name)}
-    ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
-    ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
-    ${more}
-    <button class="quiet">Apply</button></form>
-    ${scope.isRefused && notice(html`<p>The two dates are no period of at most ${LONGEST_DAYS} days that begins in the past. ${period.text} are shown instead.</p>`)}`;
-}
-
-/** A period alone, for the page of one website. */
-export const periodForm = ({ scope: { period } }: Pick<Visit, 'scope'>): Html =>
-  html`<form class="filter" method="get">${select('Period', 'period', PERIODS, period.name)}
-    ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
-    ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
-    <button class="quiet">Apply</button></form>`;
+export const filterForm = (
+  visit: Pick<Visit, 'scope'>,
+  trackers: Trackers,
+  more: Content = null,
+): Html => html`<form class="filter" method="get">
+  ${trackerSelect(trackers, visit.scope.trackerId ?? '', 'All websites')}
+  ${periodFields(visit)}
+  ${more}
+  <button class="quiet">Apply</button></form>`;
 
 /** A search by name in a short list that is there as a whole. `q` in the address. */
 export const searchForm = ({ query }: Pick<Visit, 'query'>): Html =>

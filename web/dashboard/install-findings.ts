@@ -144,7 +144,7 @@ function refusalFindings(
           change:
             'Use the snippet as it stands on this page. A host name of your own works once it is an active custom domain of this tracker. A proxy in front of the service has to pass the Host header on.',
           where:
-            'In the snippet on the website, or under “Domains”. The proxy is the matter of whoever runs the service (PUBLIC_URL, PUBLIC_HOSTS).',
+            'In the snippet on the website, or under “Custom domains”. The operator of the service configures the proxy (PUBLIC_URL, PUBLIC_HOSTS).',
         },
       ];
     case 'invalid_labels':
@@ -175,7 +175,7 @@ function refusalFindings(
           change:
             'Nothing, if it was a load test. Otherwise the limits are too low for this website, or a proxy makes all visitors look like one.',
           where:
-            'Whoever runs the service can raise CAPTURES_PER_SECOND_PER_TRACKER, and name its proxies in TRUSTED_PROXIES.',
+            'The operator of the service can raise CAPTURES_PER_SECOND_PER_TRACKER, and name its proxies in TRUSTED_PROXIES.',
         },
       ];
     case 'unavailable':
@@ -185,7 +185,7 @@ function refusalFindings(
           seen: `Visits were refused ${times} because the service could not store them.`,
           change:
             'If a webhook endpoint has not answered for long, its deliveries fill the queue: mend, pause or delete the endpoint.',
-          where: 'Under “Webhooks”; else ask whoever runs the service.',
+          where: 'Under “Webhooks”; else ask the operator of the service.',
         },
       ];
     case 'disabled':
@@ -259,7 +259,7 @@ function addresses(
   const change =
     'Each proxy in front of the service has to send the visitor’s address in X-Forwarded-For, and the service has to know the addresses of its proxies.';
   const where =
-    'Whoever runs the service sets TRUSTED_PROXIES to the addresses of its proxies (CIDRs), and the header in the proxy.';
+    'The operator of the service sets TRUSTED_PROXIES to the addresses of its proxies (CIDRs), and the header in the proxy.';
   if (!hasPublicAddress) {
     return [
       {

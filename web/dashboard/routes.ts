@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
 import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
-import { type ApiDeps, createApi, hasRole, type LoggedInUser, type Role, type Visit } from './api.ts';
+import { type createApi, hasRole, type LoggedInUser, type Role, type Visit } from './api.ts';
 import { html } from './components.ts';
 import { showBare } from './layout.ts';
 import { scopeIn } from './scope.ts';
@@ -43,7 +43,7 @@ export interface OpenRoute {
   handle(request: ApiRequest): Reply | Promise<Reply>;
 }
 
-export interface DashboardDeps extends ApiDeps {
+export interface DashboardDeps extends Pick<ReturnType<typeof createApi>, 'callAsUser'> {
   readonly publicUrl: string;
   /** The user of the login with this token; null when the login has ended. */
   readonly findLogin: (token: string) => Promise<LoggedInUser | null>;
@@ -64,7 +64,6 @@ export const SECOND_FACTOR_PATH = '/dashboard/account/second-factor';
 
 /** The dashboard's routes: its pages, its actions and its static files. */
 export function dashboardRoutes(deps: DashboardDeps): Route[] {
-  const { callAsUser } = createApi(deps);
   const visitOf = async (request: ApiRequest): Promise<Visit | null> => {
     const token = tokenIn(request.header('cookie'));
     const user = token === null ? null : await deps.findLogin(token);
@@ -79,7 +78,7 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
       scope: scopeIn(query, request.receivedAt),
       ...timesIn(user.time_zone, request.receivedAt),
       form: formOf(request),
-      api: callAsUser(request, user),
+      api: deps.callAsUser(request, user),
       publicUrl: deps.publicUrl,
     };
   };

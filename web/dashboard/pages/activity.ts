@@ -1,22 +1,21 @@
 import type { Reply } from '../../../http/contract/route.ts';
-import { fileAnswer } from '../answers.ts';
+import { csvAnswer } from '../answers.ts';
 import type { Visit } from '../api.ts';
 import {
   type Content,
   count,
   counted,
-  field,
   type Html,
   html,
   nothingYet,
   pager,
+  periodFields,
   select,
   table,
 } from '../components.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import { linkTo, PERIODS } from '../scope.ts';
-import { csvOf } from './companies.ts';
+import { linkTo } from '../scope.ts';
 
 export interface Activity {
   readonly position: string;
@@ -208,10 +207,11 @@ async function list(deps: ActivityDeps, visit: Visit): Promise<Reply> {
 }
 
 function filters(
-  { scope: { period, query } }: Visit,
+  visit: Visit,
   { actor, subjectKind }: ActivityFilter,
   actors: Awaited<ReturnType<ActivityDeps['actors']>>,
 ): Html {
+  const { trackerId } = visit.scope;
   const known = [
     ...actors.map((one) => [actorText(one), `${one.name} (${one.kind})`] as const),
     ['operator:', OPERATOR] as const,
@@ -220,12 +220,10 @@ function filters(
   const chosen = actor === null ? '' : actorText(actor);
   const isKnown = chosen === '' || known.some(([value]) => value === chosen);
   return html`<form class="filter" method="get">
-    ${query.tracker_id !== undefined && html`<input type="hidden" name="tracker_id" value="${query.tracker_id}">`}
+    ${trackerId !== null && html`<input type="hidden" name="tracker_id" value="${trackerId}">`}
     ${select('By', 'actor', [['', 'Everyone'], ...known, ...(isKnown ? [] : [[chosen, actor?.id ?? ''] as const])], chosen)}
     ${select('Of', 'subject', [['', 'Everything'], ...Object.entries(SUBJECTS)], subjectKind ?? '')}
-    ${select('Period', 'period', PERIODS, period.name)}
-    ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
-    ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
+    ${periodFields(visit)}
     <button class="quiet">Apply</button></form>`;
 }
 
@@ -294,9 +292,5 @@ async function csv(deps: ActivityDeps, visit: Visit): Promise<Reply> {
     ]);
   const more =
     rows.length > MAX_CSV ? [[`Older changes are left out: at most ${count(MAX_CSV)} a file.`]] : [];
-  return fileAnswer(
-    `doorplate-activity-${days[0]}-${days.at(-1)}.csv`,
-    'text/csv; charset=utf-8',
-    csvOf(heads, [...lines, ...more]),
-  );
+  return csvAnswer(`doorplate-activity-${days[0]}-${days.at(-1)}.csv`, heads, [...lines, ...more]);
 }

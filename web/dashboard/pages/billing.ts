@@ -1,6 +1,6 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
-import { fileAnswer, redirectAfterPost } from '../answers.ts';
+import { csvAnswer, fileAnswer, redirectAfterPost } from '../answers.ts';
 import { listTrackers, mayChange, type Visit } from '../api.ts';
 import {
   type Content,
@@ -20,7 +20,6 @@ import {
 import type { ReadTrackerDays } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import { csvOf } from './companies.ts';
 import { sum } from './overview.ts';
 
 export interface Verdict {
@@ -50,8 +49,8 @@ export interface BillingDeps {
   ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
   readonly trackerDays: ReadTrackerDays;
   readonly verdict: (partnerId: string) => Promise<Verdict | null>;
-  /** Names of the partner's keys and users, by id. */
-  readonly actors: (partnerId: string) => Promise<ReadonlyMap<string, string>>;
+  /** The partner's users, and keys that were made last. */
+  readonly actors: (partnerId: string) => Promise<readonly { readonly id: string; readonly name: string }[]>;
   /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
   readonly audit: (visit: Visit) => Promise<'begun' | 'recent' | 'too-large'>;
 }
@@ -179,7 +178,7 @@ async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
       )
     }
     ${ledger.ok && proof(visit, ledger.body)}
-    ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(visit, ledger.body, at, nameOf, actors)}
+    ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(visit, ledger.body, at, nameOf, new Map(actors.map(({ id, name }) => [id, name])))}
     <p><a href="${PATH}">All months</a></p>`,
   });
 }
@@ -337,12 +336,9 @@ function verdictOf(visit: Visit, { began_at, ended_at, report }: Verdict) {
 
 async function csv({ months }: BillingDeps, { user }: Visit): Promise<Reply> {
   const rows = await months(user.partner_id);
-  return fileAnswer(
+  return csvAnswer(
     'doorplate-units.csv',
-    'text/csv; charset=utf-8',
-    csvOf(
-      ['month', 'completed_reveals', 'units'],
-      rows.map(({ month, completed, units }) => [month, completed, units]),
-    ),
+    ['month', 'completed_reveals', 'units'],
+    rows.map(({ month, completed, units }) => [month, completed, units]),
   );
 }

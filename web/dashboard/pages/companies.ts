@@ -1,6 +1,5 @@
-import { stringify } from 'csv-stringify/sync';
 import type { Reply } from '../../../http/contract/route.ts';
-import { fileAnswer } from '../answers.ts';
+import { csvAnswer } from '../answers.ts';
 import { listTrackers, plainText, type Visit } from '../api.ts';
 import {
   count,
@@ -108,34 +107,21 @@ async function csv(deps: CompanyDeps, visit: Visit): Promise<Reply> {
   const [{ trackers }, { found }] = await Promise.all([listTrackers(visit), find(deps, visit, true)]);
   const nameOf = namesOfTrackers(trackers);
   const { days } = visit.scope.period;
-  return fileAnswer(
+  return csvAnswer(
     `doorplate-companies-${days[0]}-${days.at(-1)}.csv`,
-    'text/csv; charset=utf-8',
-    csvOf(
-      ['company', 'website', 'industry', 'country', 'sessions', 'first_seen_at', 'last_seen_at', 'websites'],
-      found.map((row: CompanyRow) => [
-        row.name,
-        row.website,
-        row.industry,
-        row.country,
-        row.sessions,
-        row.first_seen_at,
-        row.last_seen_at,
-        row.tracker_ids.map(nameOf).join('; '),
-      ]),
-    ),
+    ['company', 'website', 'industry', 'country', 'sessions', 'first_seen_at', 'last_seen_at', 'websites'],
+    found.map((row: CompanyRow) => [
+      row.name,
+      row.website,
+      row.industry,
+      row.country,
+      row.sessions,
+      row.first_seen_at,
+      row.last_seen_at,
+      row.tracker_ids.map(nameOf).join('; '),
+    ]),
   );
 }
-
-/** CSV by RFC 4180. A cell that a spreadsheet would take for a formula is defused. */
-export const csvOf = (
-  heads: readonly string[],
-  rows: readonly (readonly (string | number | null)[])[],
-): string =>
-  stringify([[...heads], ...rows.map((row) => [...row])], {
-    record_delimiter: '\r\n',
-    escape_formulas: true,
-  });
 
 async function one({ companyVisits }: CompanyDeps, visit: Visit): Promise<Reply> {
   const name = plainText(visit.query.get('name'));

@@ -17,7 +17,7 @@ import type { Companies, CompanyRow, LookupDay, Range, ReadTrackerDays } from '.
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { isKept, linkTo, periodBefore, SESSIONS_KEPT_DAYS } from '../scope.ts';
-import { type StartDeps, startPanel } from './start.ts';
+import { type StartDeps, showsStart, startPanel } from './start.ts';
 
 /** Something that the partner should look at. */
 export interface Attention {
@@ -61,34 +61,27 @@ async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
   const { period, trackerId } = visit.scope;
   const before = periodBefore(period);
   const comparable = isKept(before, visit.request.receivedAt);
-  const [
-    { trackers, failed },
-    companies,
-    earlier,
-    days,
-    daysBefore,
-    lookups,
-    lookupsBefore,
-    attention,
-    start,
-  ] = await Promise.all([
-    listTrackers(visit),
-    deps.companies(partner_id, trackerId, period),
-    comparable ? deps.companies(partner_id, trackerId, before) : null,
-    deps.trackerDays(partner_id, trackerId, period),
-    deps.trackerDays(partner_id, trackerId, before),
-    deps.lookups(partner_id, period),
-    deps.lookups(partner_id, before),
-    deps.attention(visit),
-    startPanel(deps, visit),
-  ]);
+  const both = { from: before.from, to: period.to };
+  const [{ trackers, failed }, companies, earlier, allDays, allLookups, attention, state] = await Promise.all(
+    [
+      listTrackers(visit),
+      deps.companies(partner_id, trackerId, period),
+      comparable ? deps.companies(partner_id, trackerId, before) : null,
+      deps.trackerDays(partner_id, trackerId, both),
+      deps.lookups(partner_id, both),
+      deps.attention(visit),
+      showsStart(visit) ? deps.startState(partner_id) : null,
+    ],
+  );
+  const [daysBefore, days] = splitAt(allDays, period);
+  const [lookupsBefore, lookups] = splitAt(allLookups, period);
   return show(visit, {
     title: 'Home',
     section: 'Home',
     refused: failed,
     showsCountry: true,
     content: html`${attention.length > 0 && attentionPanel(attention)}
-    ${start}
+    ${state !== null && startPanel(visit, state, trackers)}
     ${filterForm(visit, trackers)}
     ${tiles([
       {

@@ -1,5 +1,6 @@
+import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { listTrackers, mayChange, type Visit } from '../api.ts';
+import { mayChange, type Visit } from '../api.ts';
 import { type Content, copyable, form, html } from '../components.ts';
 import type { PageRoute } from '../routes.ts';
 
@@ -30,11 +31,16 @@ export const hideStart: PageRoute = {
     }),
 };
 
-/** The first steps of an account; null when all are done or hidden. */
-export async function startPanel({ startState }: StartDeps, visit: Visit): Promise<Content> {
-  if (!mayChange(visit) || visit.request.header('cookie')?.includes(`${COOKIE}=hidden`)) return null;
-  const [state, { trackers }] = await Promise.all([startState(visit.user.partner_id), listTrackers(visit)]);
-  const { hasLookedUp, hasVisit, hasDelivery, webhookId } = state;
+/** Whether the first steps are for this user and not hidden on this device. */
+export const showsStart = (visit: Visit): boolean =>
+  mayChange(visit) && !visit.request.header('cookie')?.includes(`${COOKIE}=hidden`);
+
+/** The first steps of an account; null when all are done. */
+export function startPanel(
+  visit: Visit,
+  { hasLookedUp, hasVisit, hasDelivery, webhookId }: StartState,
+  trackers: readonly TrackerBody[],
+): Content {
   if (hasLookedUp && hasVisit && hasDelivery) return null;
   const [tracker] = trackers;
   return html`<section class="panel" id="start" data-live><h2>Get started</h2>

@@ -14,7 +14,7 @@ import {
   html,
   noMatch,
   nothingYet,
-  periodForm,
+  periodFields,
   searched,
   searchForm,
   tableOr,
@@ -242,7 +242,8 @@ function usageOf(
   const of = (day: string) => hourly.filter(({ hour }) => hour.startsWith(day));
   const sum = (day: string, name: 'sessions' | 'reveals') =>
     of(day).reduce((total, row) => total + row[name], 0);
-  return html`<section><h2>Usage</h2>${periodForm(visit)}
+  return html`<section><h2>Usage</h2>
+    <form class="filter" method="get">${periodFields(visit)}<button class="quiet">Apply</button></form>
     ${facts([
       ['Visits reported', count(totals.capture_requests)],
       ['Sessions', count(totals.sessions)],

@@ -1,5 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
-import { fileAnswer } from '../answers.ts';
+import { csvAnswer } from '../answers.ts';
 import { listTrackers, type Visit } from '../api.ts';
 import {
   count,
@@ -16,7 +16,6 @@ import type { Allowance, LookupDay, Range, ReadTrackerDays, TrackerDay } from '.
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo, periodBefore } from '../scope.ts';
-import { csvOf } from './companies.ts';
 import { lookupChart, OUTCOME_GROUPS, POLLS, splitAt, sum } from './overview.ts';
 
 interface UsedKey {
@@ -160,19 +159,16 @@ async function csv(deps: UsageDeps, visit: Visit): Promise<Reply> {
     deps.keys(visit.user.partner_id),
   ]);
   const names = new Map(keys.map(({ key_id, name }) => [key_id, name]));
-  return fileAnswer(
+  return csvAnswer(
     `doorplate-usage-${period.days[0]}-${period.days.at(-1)}.csv`,
-    'text/csv; charset=utf-8',
-    csvOf(
-      ['day', 'key_id', 'key', 'outcome', 'requests', 'from_saved_results'],
-      lookups.map((row) => [
-        row.day,
-        row.key_id,
-        names.get(row.key_id) ?? null,
-        row.outcome,
-        row.requests,
-        row.cache_hits,
-      ]),
-    ),
+    ['day', 'key_id', 'key', 'outcome', 'requests', 'from_saved_results'],
+    lookups.map((row) => [
+      row.day,
+      row.key_id,
+      names.get(row.key_id) ?? null,
+      row.outcome,
+      row.requests,
+      row.cache_hits,
+    ]),
   );
 }
