@@ -215,8 +215,11 @@ async function checkNames(config: Config): Promise<Result> {
   );
 }
 
-const hostIn = (url: string): string =>
-  /^[a-z+]+:\/\/(?:[^@/]*@)?(\[[^\]]+\]|[^:/?,]+)/i.exec(url)?.[1]?.replace(/^\[|\]$/g, '') ?? '';
+/** Returns the host of a URL; empty for a folder of Unix sockets. */
+function hostIn(url: string): string {
+  const host = /^[a-z+]+:\/\/(?:[^@/]*@)?(\[[^\]]+\]|[^:/?,]+)/i.exec(url)?.[1] ?? '';
+  return /^%2f/i.test(host) ? '' : host.replace(/^\[|\]$/g, '');
+}
 
 const LEAST_POSTGRES = 14;
 

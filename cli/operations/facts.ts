@@ -35,6 +35,8 @@ export interface ConsumerState {
   /** Age of the first of them. */
   readonly lag_ms: number;
   readonly state: 'current' | 'behind' | 'stopped';
+  /** The event that stopped it, and why; null: none. */
+  readonly stopped_by: string | null;
 }
 
 export interface ProviderState {
@@ -179,11 +181,11 @@ async function readConsumers(
     reached(createProgress({ url, pool, table: 'work.processor' }), CONSUMERS.processors, head),
   ]);
   const positions = await listPositions(pool, CONSUMERS);
-  const { rows } = await pool.query<{ name: string }>(
-    `select 'projection ' || name as name from read.projection where stopped_by is not null
-     union all select 'processor ' || name from work.processor where stopped_by is not null`,
+  const { rows } = await pool.query<{ name: string; stopped_by: string }>(
+    `select 'projection ' || name as name, stopped_by from read.projection where stopped_by is not null
+     union all select 'processor ' || name, stopped_by from work.processor where stopped_by is not null`,
   );
-  const stopped = new Set(rows.map(({ name }) => name));
+  const stopped = new Map(rows.map(({ name, stopped_by }) => [name, stopped_by]));
   const lag = await readLag(store, positions, head);
   return positions.map(({ name, position }) => {
     const { events, since } = lag(position);
@@ -192,6 +194,7 @@ async function readConsumers(
       lag_events: events,
       lag_ms: since === null ? 0 : Math.max(0, at - since),
       state: stopped.has(name) ? 'stopped' : events > 0 ? 'behind' : 'current',
+      stopped_by: stopped.get(name) ?? null,
     };
   });
 }

@@ -112,9 +112,10 @@ function ofProcesses({ processes, stores, unled }: Facts): Found[] {
 
 function ofConsumer(
   kind: 'projection' | 'processor',
-  { name, state, lag_ms, lag_events }: ConsumerState,
+  { name, state, stopped_by, lag_ms, lag_events }: ConsumerState,
 ): Found[] {
-  if (state === 'stopped') return [error(`${kind}_stopped`, `${kind} ${name} was stopped by an event`)];
+  if (state === 'stopped')
+    return [error(`${kind}_stopped`, `${kind} ${name} was stopped by an event: ${stopped_by}`)];
   if (lag_ms < BEHIND_MS) return [];
   return [
     warning('behind', `${kind} ${name} is ${durationText(lag_ms)} behind (${countText(lag_events)} events)`),

@@ -6,7 +6,7 @@ import { printable, styled, table, timeText } from '../print.ts';
 import { Refused } from '../session.ts';
 import { type ConsumerState, type Facts, readFacts } from './facts.ts';
 import { bytesText, countText, durationText, type Problem, problemsOf } from './problems.ts';
-import { openStores } from './stores.ts';
+import { openStores, refuseEmptyDatabase } from './stores.ts';
 
 interface StatusOptions {
   readonly json: boolean;
@@ -29,6 +29,7 @@ export function addStatusCommand(program: Command): void {
       const config = loadConfig(process.env);
       const stores = await openStores(config);
       try {
+        await refuseEmptyDatabase(stores);
         for (;;) {
           const facts = await readFacts(config, stores);
           const problems = problemsOf(facts);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type pg from 'pg';
 import { Agent, request } from 'undici';
-import { refuseEmptyFolder } from '../../bin/runtime.ts';
+import { NothingThere, refuseEmptyFolder } from '../../bin/runtime.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { within } from '../../platform/clock/waiting.ts';
@@ -57,6 +57,17 @@ export async function openStores(config: Config): Promise<OpenStores> {
   };
 }
 
+/** @throws NothingThere if the database answers and has no tables of the service */
+export async function refuseEmptyDatabase({ pool, url }: OpenStores): Promise<void> {
+  const { rows } = await pool
+    .query<{ made: boolean }>(`select to_regclass('work.process') is not null as made`)
+    .catch(() => ({ rows: [{ made: true }] }));
+  if (rows[0]?.made) return;
+  throw new NothingThere(
+    `no data in DATABASE_URL (${addressOf(url)}). Start the service on it first (doorplate serve), or name the database that it uses`,
+  );
+}
+
 /** A store, or why it cannot be used. */
 export interface StoreState {
   readonly kind: 'postgresql' | 'eventstoredb';
@@ -91,8 +102,10 @@ export async function readStores(config: Config, { pool, store, url }: OpenStore
 }
 
 async function readPostgres(config: Config, pool: pg.Pool, url: string): Promise<StoreState> {
-  const began = performance.now();
   try {
+    // Of a connection that stands.
+    await pool.query('select');
+    const began = performance.now();
     const { rows } = await pool.query<{ version: string; read_only: boolean }>(
       `select current_setting('server_version') as version, current_setting('transaction_read_only') = 'on' as read_only`,
     );

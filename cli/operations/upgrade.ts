@@ -6,7 +6,7 @@ import { RELEASE, statementsOutside } from '../../platform/postgres/upgrade-path
 import { print, table } from '../print.ts';
 import { Refused } from '../session.ts';
 import { bytesText, countText, durationText } from './problems.ts';
-import { openStores } from './stores.ts';
+import { openStores, refuseEmptyDatabase } from './stores.ts';
 
 /** Adds `doorplate upgrade check`. */
 export function addUpgradeCommands(program: Command): void {
@@ -21,6 +21,7 @@ export function addUpgradeCommands(program: Command): void {
     .action(async ({ json }: { json: boolean }) => {
       const stores = await openStores(loadConfig(process.env));
       try {
+        await refuseEmptyDatabase(stores);
         const plan = await planUpgrade(stores.pool, stores.url);
         if (json) print(plan, true);
         else process.stdout.write(`${page(plan)}\n`);
