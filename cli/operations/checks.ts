@@ -172,7 +172,7 @@ const OLD_COUNTRIES_DAYS = 400;
 async function checkCountries({ COUNTRY_MMDB: file }: Config): Promise<Result> {
   const { name, builtAt } = await ageOfCountries(file);
   const days = Math.floor((Date.now() - builtAt) / DAY);
-  const detail = `${name} is ${days} ${days === 1 ? 'day' : 'days'} old`;
+  const detail = `the data (${name}) is ${days} ${days === 1 ? 'day' : 'days'} old`;
   if (days <= OLD_COUNTRIES_DAYS) return good(detail);
   return bad(detail, 'upgrade Doorplate, or name a newer file: COUNTRY_MMDB=/data/dbip-country-lite.mmdb');
 }
@@ -310,7 +310,7 @@ async function checkClock(pool: pg.Pool): Promise<Result> {
     })),
   ];
   const off = clocks.filter(({ ms }) => Math.abs(ms) >= CLOCK_MS);
-  if (off.length === 0) return good(`agrees with PostgreSQL and ${processes.length} processes`);
+  if (off.length === 0) return good(`agrees with PostgreSQL and the running processes (${processes.length})`);
   return bad(
     off
       .map(
