@@ -14,7 +14,7 @@ import { createProgress } from '../../projections/progress.ts';
 import { listPositions } from '../../queries/consumers.ts';
 import { readProviderDay } from '../../queries/lookup/lookups.ts';
 import { readQueueFill } from '../../queries/webhooks/webhooks.ts';
-import { type OpenStores, readStores, type StoreState } from './stores.ts';
+import { awayStore, type OpenStores, readStores, type StoreState } from './stores.ts';
 
 export interface ProcessState {
   readonly id: string;
@@ -140,6 +140,33 @@ export async function readFacts(config: Config, stores: OpenStores): Promise<Fac
     unread,
   };
 }
+
+/** The facts where the embedded database could not be joined, as on a full disk. */
+export async function factsWithoutStores(config: Config, error: Error): Promise<Facts> {
+  return {
+    ...NOTHING,
+    at: Date.now(),
+    stores: [awayStore('postgresql', error.message)],
+    disk: { ...NOTHING.disk, ...(await readDisk(config)) },
+    certificates: await readCertificates(config),
+  };
+}
+
+const NOTHING: Facts = {
+  at: 0,
+  stores: [],
+  processes: [],
+  unled: [],
+  projections: [],
+  processors: [],
+  queues: { due: 0, oldest_due_at: null, breakers_open: 0 },
+  providers: [],
+  disk: { used_bytes: null, growth_bytes_per_day: null, free_bytes: null, size_bytes: null },
+  certificates: [],
+  domains: { active: 0, pending: 0, failed: 0 },
+  ceilings: [],
+  unread: [],
+};
 
 /** A process is alive while its heartbeat's session is connected. */
 const ALIVE = `exists (select from pg_stat_activity a where a.application_name = 'doorplate heartbeat ' || p.process_id)`;

@@ -1,10 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { NothingThere } from '../../bin/runtime.ts';
 import { loadConfig } from '../../platform/config/config.ts';
 import { RELEASE } from '../../platform/postgres/upgrade-path.ts';
 import { printable, styled, table, timeText } from '../print.ts';
 import { Refused } from '../session.ts';
-import { type ConsumerState, type Facts, readFacts } from './facts.ts';
+import { type ConsumerState, type Facts, factsWithoutStores, readFacts } from './facts.ts';
 import { bytesText, countText, durationText, type Problem, problemsOf } from './problems.ts';
 import { openStores, refuseEmptyDatabase } from './stores.ts';
 
@@ -27,23 +28,32 @@ export function addStatusCommand(program: Command): void {
     .option('--exit-when-healthy', 'wait until it is healthy, then end', false)
     .action(async (options: StatusOptions) => {
       const config = loadConfig(process.env);
-      const stores = await openStores(config);
+      const stores = await openStores(config).catch((error: Error) => {
+        if (error instanceof NothingThere) throw error;
+        return error;
+      });
       try {
-        await refuseEmptyDatabase(stores);
-        for (;;) {
-          const facts = await readFacts(config, stores);
-          const problems = problemsOf(facts);
-          const healthy = problems.every(({ severity }) => severity !== 'error');
-          const isLast = options.exitWhenHealthy ? healthy : !options.watch;
-          if (isLast || options.watch) show(facts, problems, healthy, options);
-          if (isLast && !healthy) throw new Refused(unhealthy(problems));
-          if (isLast) return;
-          await pause(WATCH_MS);
-        }
+        if (!(stores instanceof Error)) await refuseEmptyDatabase(stores);
+        const read = () =>
+          stores instanceof Error ? factsWithoutStores(config, stores) : readFacts(config, stores);
+        await showUntilDone(read, options);
       } finally {
-        await stores.close();
+        if (!(stores instanceof Error)) await stores.close();
       }
     });
+}
+
+async function showUntilDone(read: () => Promise<Facts>, options: StatusOptions): Promise<void> {
+  for (;;) {
+    const facts = await read();
+    const problems = problemsOf(facts);
+    const healthy = problems.every(({ severity }) => severity !== 'error');
+    const isLast = options.exitWhenHealthy ? healthy : !options.watch;
+    if (isLast || options.watch) show(facts, problems, healthy, options);
+    if (isLast && !healthy) throw new Refused(unhealthy(problems));
+    if (isLast) return;
+    await pause(WATCH_MS);
+  }
 }
 
 function unhealthy(problems: readonly Problem[]): string {

@@ -120,7 +120,7 @@ async function readPostgres(config: Config, pool: pg.Pool, url: string): Promise
     };
   } catch (error) {
     const variable = config.DATABASE_URL ? 'DATABASE_URL' : 'DATA_DIR';
-    return away('postgresql', new Unreachable(variable, url, error).message);
+    return awayStore('postgresql', new Unreachable(variable, url, error).message);
   }
 }
 
@@ -132,7 +132,7 @@ async function readEventStoreDb(
   const problem = await eventStoreProblem(config, {
     head: () => within(store.head(), ANSWER_MS, () => new Error('no answer within 2 s')),
   });
-  if (problem !== null) return away('eventstoredb', problem.message);
+  if (problem !== null) return awayStore('eventstoredb', problem.message);
   const latency_ms = msSince(began);
   const info = await readNode(config.EVENTSTORE_URL);
   const release = /^\d+\.\d+/.exec(info.version ?? '')?.[0] ?? '';
@@ -146,7 +146,8 @@ async function readEventStoreDb(
   };
 }
 
-const away = (kind: StoreState['kind'], error: string): StoreState => ({
+/** A store that cannot be used, and why. */
+export const awayStore = (kind: StoreState['kind'], error: string): StoreState => ({
   kind,
   version: null,
   latency_ms: null,
