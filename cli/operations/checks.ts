@@ -152,7 +152,7 @@ function checkFolder({ DATA_DIR }: Config): Result {
     const { message } = error as Error;
     return bad(
       message,
-      /then: (.+)$/.exec(message)?.[1] ?? `chown the folder to the service's user, or set DATA_DIR`,
+      message.split('then: ')[1] ?? `chown the folder to the service's user, or set DATA_DIR`,
     );
   }
 }

@@ -98,8 +98,15 @@ const ROWS_A_SECOND = 300_000;
 /** Splits a migration into its statements, without comments and the bodies of functions. */
 export const statementsOf = (sql: string): string[] =>
   (statementsOutside(sql) ?? sql.replaceAll(/\$(\w*)\$[\s\S]*?\$\1\$/g, "''").split(/;\s*$/m))
-    .map((statement) => statement.replaceAll(/^\s*--.*$/gm, '').trim())
+    .map((statement) => withoutComments(statement))
     .filter((statement) => statement !== '');
+
+const withoutComments = (statement: string): string =>
+  statement
+    .split('\n')
+    .filter((line) => !line.trimStart().startsWith('--'))
+    .join('\n')
+    .trim();
 
 type Kind = Pick<Step, 'table' | 'does' | 'lock'> & { readonly scans: boolean };
 
