@@ -12,6 +12,7 @@ import { leadGroups, UPKEEP } from './groups.ts';
 import { billingWork } from './modules/billing.ts';
 import { domainWork } from './modules/domains.ts';
 import { lookupWork, usageWork } from './modules/lookup.ts';
+import { operationsWork } from './modules/operations.ts';
 import type { openChain } from './modules/providers.ts';
 import { revealWork } from './modules/reveals.ts';
 import { webhookWork } from './modules/webhooks.ts';
@@ -31,6 +32,7 @@ const workerModules = (context: WorkerContext): WorkerModule[] => [
   usageWork(context),
   domainWork(context),
   webhookWork(context),
+  operationsWork(context),
   sharedWork(context),
 ];
 

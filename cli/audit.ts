@@ -5,6 +5,7 @@ import { readLedger } from '../commands/billing/read-for-audit.ts';
 import { type Anchor, anchorSchema } from '../domain/billing/anchors.ts';
 import { auditBilling, type BillingAudit, makeAnchor } from '../processors/billing/audit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
+import { auditAlert, recordAlerts } from '../processors/operations/operator-alerts.ts';
 import { listPartners } from '../queries/partners/partners.ts';
 import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
@@ -109,6 +110,9 @@ export function addAuditCommands(program: Command): void {
         printReport(report, options);
         for (const note of notes) process.stderr.write(`doorplate: ${note}\n`);
         const found = report.differences.length;
+        if (found > 0 && session.config.OPERATOR_WEBHOOK_URL !== undefined) {
+          await recordAlerts(session.pool, [auditAlert(partner_id, report.differences)], session.clock.now());
+        }
         if (found > 0) throw new Refused(`${found} ${found === 1 ? 'difference' : 'differences'} found`);
       }, billing),
     );

@@ -202,3 +202,25 @@ create table work.disk_sample (
 comment on table work.disk_sample is 'Size of the database by hour, kept for 8 days: how fast it grows. Written by a job.';
 comment on column work.disk_sample.taken_at is 'By the clock of the process.';
 comment on column work.disk_sample.used_bytes is 'pg_database_size of this database.';
+
+create table work.operator_alert (
+  alert_id text primary key,
+  type text not null,
+  body text not null,
+  created_at timestamptz not null,
+  due_at timestamptz not null,
+  attempts integer not null default 0,
+  last_attempt_at timestamptz,
+  last_error text,
+  last_http_status integer,
+  delivered_at timestamptz,
+  gave_up_at timestamptz
+);
+create index operator_alert_due on work.operator_alert (due_at) where delivered_at is null and gave_up_at is null;
+create index operator_alert_type on work.operator_alert (type, created_at);
+comment on table work.operator_alert is 'What the operator''s webhook has told and will tell, kept for 30 days after its end. Written by jobs while OPERATOR_WEBHOOK_URL is set.';
+comment on column work.operator_alert.alert_id is 'Made from what it is about: one for each occurrence.';
+comment on column work.operator_alert.body is 'Sent byte for byte at each attempt.';
+comment on column work.operator_alert.due_at is 'When the next attempt is due.';
+comment on column work.operator_alert.last_error is 'Why the last attempt failed; null: it did not.';
+comment on column work.operator_alert.gave_up_at is 'When its last attempt had failed.';

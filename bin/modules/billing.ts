@@ -3,8 +3,10 @@ import { readEntries, readLastEntry } from '../../commands/billing/read-for-audi
 import type { Route } from '../../http/contract/route.ts';
 import { BILLING, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { createDailyAnchors } from '../../processors/billing/daily-anchors.ts';
+import { auditAlert, recordAlerts } from '../../processors/operations/operator-alerts.ts';
 import { getLedgerRoute } from '../../read-api/billing/get-ledger.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { Runtime } from '../runtime.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
 
 const BILLED_MS = 2_000;
@@ -28,5 +30,12 @@ export const billingRoutes = ({ runtime, waitForHead }: ApiContext): Route[] => 
 
 export const billingWork = ({ runtime }: WorkerContext): WorkerModule => ({
   processors: { visits: [billCompletedReveals(runtime.store, runtime.clock)] },
-  jobs: () => [['41 * * * * *', createDailyAnchors(runtime)]],
+  jobs: () => [['41 * * * * *', createDailyAnchors({ ...runtime, onDifference: tellOfDifference(runtime) })]],
 });
+
+const tellOfDifference =
+  ({ config, pool, clock }: Runtime) =>
+  async (partnerId: string, day: string): Promise<void> => {
+    if (config.OPERATOR_WEBHOOK_URL === undefined) return;
+    await recordAlerts(pool, [auditAlert(partnerId, [{ kind: 'chain', detail: day }])], clock.now());
+  };

@@ -63,6 +63,17 @@ export interface Ceiling {
   readonly limit: number;
 }
 
+/** The operator's webhook. */
+export interface OperatorWebhook {
+  readonly configured: boolean;
+  readonly pending: number;
+  /** When the oldest alert that is still undelivered after an attempt was made; null: none. */
+  readonly failing_since: string | null;
+  readonly last_delivered_at: string | null;
+  /** Of the alert that waits longest; null: it has not failed. */
+  readonly last_error: string | null;
+}
+
 /** The state of an installation. What could not be read is empty or null; `unread` says why. */
 export interface Facts {
   readonly at: number;
@@ -88,6 +99,7 @@ export interface Facts {
   readonly certificates: readonly Certificate[];
   readonly domains: { readonly active: number; readonly pending: number; readonly failed: number };
   readonly ceilings: readonly Ceiling[];
+  readonly operator_webhook: OperatorWebhook;
   readonly unread: readonly string[];
 }
 
@@ -107,19 +119,31 @@ export async function readFacts(config: Config, stores: OpenStores): Promise<Fac
     });
   };
   const up = isUp('postgresql');
-  const [processes, leaders, consumers, queues, providers, used, disk, certificates, domains, ceilings] =
-    await Promise.all([
-      read('processes', up, () => readProcesses(pool), []),
-      read('leases', up, () => readLed(pool), []),
-      read('consumers', up && isUp('eventstoredb'), () => readConsumers({ pool, store, url }, at), []),
-      read('queues', up, () => readQueues(pool, at), { due: 0, oldest_due_at: null, breakers_open: 0 }),
-      read('providers', up, () => readProviders(config, pool, at), []),
-      read('database size', up, () => readUsed(pool, at), { used_bytes: null, growth_bytes_per_day: null }),
-      readDisk(config),
-      readCertificates(config),
-      read('domains', up, () => readDomains(pool), { active: 0, pending: 0, failed: 0 }),
-      read('ceilings', up, () => readCeilings(config, pool), []),
-    ]);
+  const [
+    processes,
+    leaders,
+    consumers,
+    queues,
+    providers,
+    used,
+    disk,
+    certificates,
+    domains,
+    ceilings,
+    alerts,
+  ] = await Promise.all([
+    read('processes', up, () => readProcesses(pool), []),
+    read('leases', up, () => readLed(pool), []),
+    read('consumers', up && isUp('eventstoredb'), () => readConsumers({ pool, store, url }, at), []),
+    read('queues', up, () => readQueues(pool, at), { due: 0, oldest_due_at: null, breakers_open: 0 }),
+    read('providers', up, () => readProviders(config, pool, at), []),
+    read('database size', up, () => readUsed(pool, at), { used_bytes: null, growth_bytes_per_day: null }),
+    readDisk(config),
+    readCertificates(config),
+    read('domains', up, () => readDomains(pool), { active: 0, pending: 0, failed: 0 }),
+    read('ceilings', up, () => readCeilings(config, pool), []),
+    read('operator webhook', up, () => readOperatorWebhook(config, pool), NO_WEBHOOK),
+  ]);
   const ofKind = (kind: string): ConsumerState[] =>
     consumers.flatMap((one) =>
       one.name.startsWith(kind) ? [{ ...one, name: one.name.slice(kind.length + 1) }] : [],
@@ -137,6 +161,7 @@ export async function readFacts(config: Config, stores: OpenStores): Promise<Fac
     certificates,
     domains,
     ceilings,
+    operator_webhook: alerts,
     unread,
   };
 }
@@ -152,6 +177,13 @@ export async function factsWithoutStores(config: Config, error: Error): Promise<
   };
 }
 
+const NO_WEBHOOK: OperatorWebhook = {
+  configured: false,
+  pending: 0,
+  failing_since: null,
+  last_delivered_at: null,
+  last_error: null,
+};
 const NOTHING: Facts = {
   at: 0,
   stores: [],
@@ -165,6 +197,7 @@ const NOTHING: Facts = {
   certificates: [],
   domains: { active: 0, pending: 0, failed: 0 },
   ceilings: [],
+  operator_webhook: NO_WEBHOOK,
   unread: [],
 };
 
@@ -389,4 +422,25 @@ async function readCeilings(config: Config, pool: pg.Pool): Promise<Ceiling[]> {
     { name: 'WEBHOOK_QUEUE_PER_PARTNER', used: Math.round(fill * deliveries), limit: deliveries },
     { name: 'max_connections', used: sessions, limit: max_sessions },
   ];
+}
+
+async function readOperatorWebhook(config: Config, pool: pg.Pool): Promise<OperatorWebhook> {
+  const { rows } = await pool.query<{
+    pending: number;
+    failing: Date | null;
+    delivered: Date | null;
+    error: string | null;
+  }>(
+    `select count(*) filter (where due)::int as pending, min(created_at) filter (where due and attempts > 0) as failing,
+            max(delivered_at) as delivered, (array_agg(last_error order by created_at) filter (where due))[1] as error
+     from (select *, delivered_at is null and gave_up_at is null as due from work.operator_alert) a`,
+  );
+  const { pending = 0, failing = null, delivered = null, error = null } = rows[0] ?? {};
+  return {
+    configured: config.OPERATOR_WEBHOOK_URL !== undefined,
+    pending,
+    failing_since: failing && isoTime(failing.getTime()),
+    last_delivered_at: delivered && isoTime(delivered.getTime()),
+    last_error: error,
+  };
 }

@@ -36,6 +36,7 @@ export const RUNBOOK: Readonly<Record<string, string>> = {
   certificate_ends: 'certificate',
   domains_failed: 'dns',
   ceiling_near: 'ceiling-near',
+  operator_webhook_failing: 'operator-webhook-fails',
 };
 
 /** Clocks agree within a minute (docs/operations.md, Clocks); a heartbeat is up to a few seconds old. */
@@ -57,6 +58,7 @@ export function problemsOf(facts: Facts): Problem[] {
     ...ofDisk(facts),
     ...ofNames(facts),
     ...ofCeilings(facts),
+    ...ofOperatorWebhook(facts),
   ];
   return found
     .map((one) => ({ ...one, runbook: `docs/operations.md#${RUNBOOK[one.code]}` }))
@@ -197,6 +199,19 @@ const ofCeilings = ({ ceilings }: Facts): Found[] =>
       ? []
       : [warning('ceiling_near', `${name}: ${countText(used)} of ${countText(limit)} are used`)],
   );
+
+const ofOperatorWebhook = ({
+  operator_webhook: { failing_since, pending, last_error },
+  at,
+}: Facts): Found[] =>
+  failing_since === null
+    ? []
+    : [
+        warning(
+          'operator_webhook_failing',
+          `the operator's webhook has not accepted ${countText(pending)} alerts for ${durationText(at - Date.parse(failing_since))}: ${last_error}`,
+        ),
+      ];
 
 export const countText = (value: number): string => value.toLocaleString('en-US');
 

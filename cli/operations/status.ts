@@ -127,6 +127,7 @@ function page(facts: Facts, problems: readonly Problem[], healthy: boolean): str
       ),
     ),
     section('Names', namesLine(facts)),
+    section("Operator's webhook", webhookLine(facts)),
   ].join('\n\n');
 }
 
@@ -171,4 +172,13 @@ function namesLine({ certificates, domains }: Facts): string {
     ...shown,
     `custom domains: ${domains.active} active, ${domains.pending} pending, ${domains.failed} failed`,
   ].join('\n');
+}
+
+function webhookLine({ operator_webhook: { configured, pending, last_delivered_at } }: Facts): string {
+  if (!configured) return 'not set (OPERATOR_WEBHOOK_URL)';
+  const last =
+    last_delivered_at === null
+      ? 'none delivered yet'
+      : `last delivered ${timeText(new Date(last_delivered_at))}`;
+  return `${countText(pending)} alerts pending, ${last}`;
 }

@@ -106,6 +106,18 @@ const environment = z.object({
   WEBHOOK_CONCURRENCY: whole(32),
   WEBHOOK_STARTS_PER_SECOND: whole(200),
 
+  /** Told what an operator should know (docs/operations.md, Operator's webhook). */
+  OPERATOR_WEBHOOK_URL: httpUrl.optional(),
+  OPERATOR_WEBHOOK_SECRET: z
+    .string()
+    .regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, 'is not whsec_ and 24 bytes or more in base64')
+    .optional(),
+  /** Private networks, HTTP and other ports are allowed for the operator's URL alone. */
+  OPERATOR_WEBHOOK_ALLOW_PRIVATE: z
+    .literal('1', 'is neither 1 nor unset')
+    .optional()
+    .transform((text) => text === '1'),
+
   /** DNS servers for domain checks, instead of the system's. */
   DNS_SERVERS: list('').refine(
     (servers) => servers.every(isDnsServer),
@@ -205,5 +217,19 @@ function inOrder(lines: readonly string[]): string[] {
   return [...lines].sort((a, b) => position(a) - position(b));
 }
 
-const problemsAcross = ({ MASTER_KEY, MASTER_KEY_PREVIOUS }: z.output<typeof environment>): string[] =>
-  MASTER_KEY_PREVIOUS && !MASTER_KEY ? ['MASTER_KEY_PREVIOUS is set, but MASTER_KEY is not'] : [];
+function problemsAcross(config: z.output<typeof environment>): string[] {
+  const {
+    MASTER_KEY,
+    MASTER_KEY_PREVIOUS,
+    OPERATOR_WEBHOOK_URL: url,
+    OPERATOR_WEBHOOK_SECRET: secret,
+  } = config;
+  return [
+    ...(MASTER_KEY_PREVIOUS && !MASTER_KEY ? ['MASTER_KEY_PREVIOUS is set, but MASTER_KEY is not'] : []),
+    ...(url && !secret ? ['OPERATOR_WEBHOOK_URL is set, but OPERATOR_WEBHOOK_SECRET is not'] : []),
+    ...(secret && !url ? ['OPERATOR_WEBHOOK_SECRET is set, but OPERATOR_WEBHOOK_URL is not'] : []),
+    ...(url?.startsWith('http:') && !config.OPERATOR_WEBHOOK_ALLOW_PRIVATE
+      ? ['OPERATOR_WEBHOOK_URL is http, which OPERATOR_WEBHOOK_ALLOW_PRIVATE=1 allows']
+      : []),
+  ];
+}

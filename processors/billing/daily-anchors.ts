@@ -13,7 +13,13 @@ const MAX_WAIT_MS = 2_000;
  * Creates the run that keeps one anchor a UTC day of every ledger with entries: those that have none of today yet. It checks
  * each chain from its first entry, with pauses, because other work runs in the same process.
  */
-export function createDailyAnchors(deps: AnchoringDeps & { readonly log: Logger }): () => Promise<void> {
+export function createDailyAnchors(
+  deps: AnchoringDeps & {
+    readonly log: Logger;
+    /** Called with the partner and the UTC day when a ledger differs from its chain. */
+    readonly onDifference?: (partnerId: string, day: string) => Promise<void>;
+  },
+): () => Promise<void> {
   const { store, clock, log } = deps;
   const paced = { ...deps, store: withPauses(store) };
   /** The UTC day of the last run for each partner. */
@@ -28,6 +34,7 @@ export function createDailyAnchors(deps: AnchoringDeps & { readonly log: Logger 
       { partner_id: partnerId },
       'a ledger differs from its chain: no anchor is kept; doorplate audit billing names the differences',
     );
+    await deps.onDifference?.(partnerId, today);
   };
 
   return async () => {

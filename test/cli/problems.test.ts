@@ -43,6 +43,13 @@ const HEALTHY: Facts = {
   certificates: [{ host: 'api.example', expires_at: '2027-01-28T10:00:00.000Z', error: null }],
   domains: { active: 2, pending: 1, failed: 0 },
   ceilings: [{ name: 'ENRICHMENT_OUTSTANDING', used: 79, limit: 100 }],
+  operator_webhook: {
+    configured: false,
+    pending: 0,
+    failing_since: null,
+    last_delivered_at: null,
+    last_error: null,
+  },
   unread: [],
 };
 const LATE = { name: 'sessions', lag_events: 3, lag_ms: 31_000, state: 'behind', stopped_by: null } as const;

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { enterLeases } from '../../platform/leases/leases.ts';
@@ -12,11 +13,13 @@ import { emptyDatabase, type TestDatabase, testDatabase } from '../support/datab
 import { doorplateHere, type Environment } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/ports.ts';
+import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Service, startService } from '../support/service.ts';
 
 let database: TestDatabase;
 let service: Service;
 let proxyUrl: string;
+let receiver: Receiver;
 const proxy = createServer((incoming, outgoing) => {
   const headers = { ...incoming.headers, 'x-forwarded-for': incoming.socket.remoteAddress };
   const { method, url: path } = incoming;
@@ -30,15 +33,20 @@ const proxy = createServer((incoming, outgoing) => {
 beforeAll(async () => {
   database = await testDatabase();
   proxyUrl = await listening(proxy);
+  receiver = await startReceiver();
   const env = {
     PUBLIC_URL: proxyUrl,
     ENRICHMENT_PROVIDERS: 'http',
     ENRICHMENT_HTTP_URL: `http://127.0.0.1:${await freePort()}/{ip}`,
+    OPERATOR_WEBHOOK_URL: `http://127.0.0.1:${receiver.port}/alerts`,
+    OPERATOR_WEBHOOK_SECRET: `whsec_${Buffer.alloc(24, 5).toString('base64')}`,
+    OPERATOR_WEBHOOK_ALLOW_PRIVATE: '1',
   };
   service = await startService({ databaseUrl: database.url, env });
 });
 afterAll(async () => {
   proxy.close();
+  await receiver.close();
   await service.remove();
   await database.drop();
 });
@@ -184,6 +192,28 @@ describe('status names', () => {
     expect(problems).toContainEqual(
       expect.objectContaining(problem('projection_stopped', /projection trackers .+TrackerCreated/)),
     );
+    await eventually(
+      "the operator's webhook has told",
+      () => receiver.requests,
+      ({ length }) => length > 0,
+      30_000,
+    );
+    const { headers, body } = receiver.requests[0] as Received;
+    const told = new Webhook(service.env.OPERATOR_WEBHOOK_SECRET ?? '').verify(
+      body.toString(),
+      headers as never,
+    );
+    expect(told).toMatchObject({
+      id: headers['webhook-id'],
+      type: 'operator.consumer_stopped',
+      schema_version: 1,
+      data: { kind: 'projection', name: 'trackers' },
+    });
+    expect((await status()).operator_webhook).toMatchObject({
+      configured: true,
+      pending: 0,
+      failing_since: null,
+    });
   });
 });
 

@@ -1,0 +1,75 @@
+import { Resolver } from 'node:dns/promises';
+import { readFile } from 'node:fs/promises';
+import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
+import type { Config } from '../../platform/config/config.ts';
+import { deliverAlerts } from '../../processors/operations/deliver-alerts.ts';
+import { forgetAlerts, usedAllowances, watchForAlerts } from '../../processors/operations/operator-alerts.ts';
+import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
+import { createSender, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
+import type { WorkerContext, WorkerModule } from '../worker-context.ts';
+
+const DNS = { timeout: 1_000, tries: 3 } as const;
+const SECRET_PREFIX = 'whsec_';
+
+/** The policy of partners' webhooks; where the operator allows it, private networks, HTTP and any port as well. */
+function policyOf(config: Config, url: string): DestinationPolicy {
+  const policy = destinationPolicy(config);
+  if (!config.OPERATOR_WEBHOOK_ALLOW_PRIVATE) return policy;
+  const { port } = new URL(url);
+  return {
+    ...policy,
+    allowHttp: true,
+    allowPorts: port === '' ? [] : [Number(port)],
+    allowNetworks: ['0.0.0.0/0', '::/0'],
+  };
+}
+
+/** The operator's webhook: nothing runs unless its URL is set. */
+export function operationsWork({ runtime }: WorkerContext): WorkerModule {
+  const { config, pool, clock, log } = runtime;
+  const { OPERATOR_WEBHOOK_URL: url, OPERATOR_WEBHOOK_SECRET: secret } = config;
+  if (url === undefined || secret === undefined) return {};
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
+  const watched = {
+    pool,
+    clock,
+    limits: {
+      outstanding: config.ENRICHMENT_OUTSTANDING,
+      deliveries: config.WEBHOOK_QUEUE_PER_PARTNER,
+      payloadBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
+    },
+  };
+  const sender = (async () =>
+    createSender({
+      policy: policyOf(config, url),
+      clock,
+      resolver: new Resolver(DNS),
+      extraCa: config.WEBHOOK_EXTRA_CA_FILE ? await readFile(config.WEBHOOK_EXTRA_CA_FILE, 'utf8') : null,
+      isOwnDomain: async () => false,
+    }))();
+  const post = async (alertId: string, body: Buffer) => {
+    const headers = signatureHeaders([key], alertId, clock.now(), body);
+    return (await sender).send({ url, headers, body, partner_id: '' });
+  };
+  return {
+    jobs: (signal) => [
+      ['*/15 * * * * *', () => watchForAlerts(watched)],
+      ['15 */5 * * * *', () => watchForAlerts(watched, [usedAllowances])],
+      [
+        '*/2 * * * * *',
+        () =>
+          deliverAlerts({
+            pool,
+            clock,
+            log,
+            post,
+            retryBaseMs: config.RETRY_BASE_SECONDS * 1_000,
+            random: Math.random,
+            signal,
+          }),
+      ],
+      ['33 4 * * *', () => forgetAlerts(pool, clock.now())],
+    ],
+    start: async () => ({ stop: async () => (await sender).close() }),
+  };
+}
