@@ -41,8 +41,12 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'partners.KeyUpdated.v1': { shown: `${LIMITS} partner_id key_id updated_at` },
   'partners.KeyRevoked.v1': { shown: 'partner_id key_id revoked_at' },
   'partners.CeilingsSet.v1': { shown: `${CEILINGS} partner_id set_at` },
+  'partners.PartnerSuspended.v1': { shown: 'partner_id suspended_at' },
+  'partners.PartnerResumed.v1': { shown: 'partner_id resumed_at' },
+  'partners.PartnerDeleted.v1': { shown: 'partner_id deleted_at' },
+  'partners.PartnerEnded.v1': { shown: 'partner_id ended_at' },
   'partners.PartnerSnapshotted.v1': {
-    shown: `name ${within('ceilings', CEILINGS)} ${within('keys', `${LIMITS} key_id name`)} revoked`,
+    shown: `name state ${within('ceilings', CEILINGS)} ${within('keys', `${LIMITS} key_id name`)} revoked`,
   },
 
   'partners.UserCreated.v1': { shown: `${USER} role created_at`, personal: 'name' },

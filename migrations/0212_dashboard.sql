@@ -190,3 +190,26 @@ comment on column read.webhook_delivery.recovery_id is 'The recovery that its cy
 alter table read.webhook_health add column last_error text, add column last_http_status integer;
 comment on column read.webhook_health.last_error is 'Why the last attempt failed; null: it succeeded, or there was none.';
 comment on column read.webhook_health.last_http_status is 'Status of the response to the last attempt; null: none.';
+
+-- Partners that the operator suspends, resumes and deletes.
+alter table read.partner
+  add column suspended_at timestamptz,
+  add column deleted_at timestamptz,
+  add column ended_at timestamptz;
+comment on column read.partner.name is 'Its name; of a deleted partner followed by its id, because another partner may have the name.';
+comment on column read.partner.suspended_at is
+  'Since when keys and pixels are refused, deliveries and reveals wait and users only read; null: the partner is active.';
+comment on column read.partner.deleted_at is 'When the operator deleted it; null: it is not deleted.';
+comment on column read.partner.ended_at is
+  'When nothing was left of a deleted partner but the ledger, counts and anchors; null: it is not deleted, or its deletion is under way.';
+
+create table read.webhook_suspension (
+  partner_id uuid primary key,
+  suspended_at timestamptz not null
+);
+comment on table read.webhook_suspension is
+  'Partners whose deliveries stand still because the partner is suspended or deleted. Written by projection deliveries.';
+comment on column read.webhook_suspension.suspended_at is 'Since when.';
+alter table read.webhook_health add column partner_suspended_at timestamptz;
+comment on column read.webhook_health.partner_suspended_at is
+  'Since when its partner is suspended or deleted, so that no delivery is attempted; null: it is neither.';

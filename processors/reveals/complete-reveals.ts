@@ -188,13 +188,18 @@ async function completeOne(
   return true;
 }
 
-/** Joins `a` with the reveals that are pending and that an endpoint subscribes to. */
+/** While a partner is suspended, its reveals wait. Of the partner of `a`. */
+const IS_ACTIVE =
+  'not exists (select from read.partner p where p.partner_id = a.partner_id and p.suspended_at is not null)';
+
+/** Joins `a` with the reveals that are pending and that an endpoint subscribes to, without those of suspended partners. */
 const WITH_SUBSCRIBER = `
   join read.reveal r on r.reveal_id = a.reveal_id and r.completed_at is null
   where exists (
     select from read.webhook_subscription s
     where s.partner_id = a.partner_id and s.to_position is null
-      and (s.tracker_id is null or s.tracker_id = r.tracker_id) and 'reveal.completed' = any (s.events))`;
+      and (s.tracker_id is null or s.tracker_id = r.tracker_id) and 'reveal.completed' = any (s.events))
+    and ${IS_ACTIVE}`;
 
 const MARK_ONE = `
   with a as (
@@ -231,7 +236,7 @@ const READY_OF_PARTNER = `
          (select reveal_id from page order by reveal_id desc limit 1) as last,
          (select count(*) from page) < ${MAX_READ} as is_last`;
 
-/** Partners with ready reveals and a subscriber, in random order: runs that end early leave out different ones. */
+/** Active partners with ready reveals and a subscriber, in random order: runs that end early leave out different ones. */
 const PARTNERS = `
   with recursive waiting as (
     (select partner_id from work.awaited_result where ready order by partner_id limit 1)
@@ -239,7 +244,7 @@ const PARTNERS = `
     select (select a.partner_id from work.awaited_result a
             where a.ready and a.partner_id > w.partner_id order by a.partner_id limit 1)
     from waiting w where w.partner_id is not null)
-  select partner_id from waiting w where exists (
+  select partner_id from waiting a where ${IS_ACTIVE} and exists (
     select from read.webhook_subscription s
-    where s.partner_id = w.partner_id and s.to_position is null and 'reveal.completed' = any (s.events))
+    where s.partner_id = a.partner_id and s.to_position is null and 'reveal.completed' = any (s.events))
   order by random()`;
