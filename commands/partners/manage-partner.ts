@@ -78,7 +78,7 @@ export async function createPartner(
   }
 }
 
-/** Suspends, resumes or deletes a partner, or records that nothing is left of a deleted one. Idempotent but for the last. */
+/** Suspends, resumes or deletes a partner, or records that nothing is left of a deleted one. Idempotent. */
 export const changePartner = (
   store: EventStore,
   type: StateChange,

@@ -38,8 +38,8 @@ export const DEFAULT_CEILINGS: Ceilings = {
 
 const ofPartner = { partner_id: z.uuid() } as const;
 
-/** An active partner may be suspended and resumed any number of times. A deleted one stays deleted. */
-export const partnerStateSchema = z.enum(['active', 'suspended', 'deleted']);
+/** active ⇄ suspended → deleted → ended, and active → deleted. ended: nothing is left but what outlives a partner. */
+export const partnerStateSchema = z.enum(['active', 'suspended', 'deleted', 'ended']);
 export type PartnerState = z.output<typeof partnerStateSchema>;
 
 /** Stream `partner-<id>`: a partner and its API keys, stored only as hashes. */

@@ -92,6 +92,8 @@ export interface Partner {
   readonly revoked: PersistentOrderedSet<string>;
 }
 
+const isDeleted = ({ state }: Partner): boolean => state === 'deleted' || state === 'ended';
+
 /** Of twice as many the latest stay, so that a snapshot holds them in one append. */
 const REVOKED_REMEMBERED = 2_500;
 
@@ -163,7 +165,7 @@ function createPartner(
 ) {
   if (!nameIsValid(name)) return refuse<PartnerRefusal>('invalid_name');
   if (state.name !== null)
-    return refuse<PartnerRefusal>(state.state === 'deleted' ? 'partner_deleted' : 'partner_exists');
+    return refuse<PartnerRefusal>(isDeleted(state) ? 'partner_deleted' : 'partner_exists');
   const created: PartnerEvent = {
     type: 'partners.PartnerCreated.v1',
     data: { partner_id, name, created_at: isoTime(at) },
@@ -218,11 +220,12 @@ function changeState(
         { type: 'partners.PartnerResumed.v1', data: { partner_id, resumed_at: time } },
       ]);
     case 'DeletePartner':
-      if (state === 'deleted') return accept<PartnerEvent[]>([]);
+      if (state === 'deleted' || state === 'ended') return accept<PartnerEvent[]>([]);
       return accept<PartnerEvent[]>([
         { type: 'partners.PartnerDeleted.v1', data: { partner_id, deleted_at: time } },
       ]);
     case 'EndPartner':
+      if (state === 'ended') return accept<PartnerEvent[]>([]);
       if (state !== 'deleted') return refuse<PartnerRefusal>('partner_not_deleted');
       return accept<PartnerEvent[]>([
         { type: 'partners.PartnerEnded.v1', data: { partner_id, ended_at: time } },
@@ -246,7 +249,7 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
     const { partner_id, at } = command;
     if (command.type !== 'CreatePartner' && state.name === null) return refuse('partner_not_found');
     const mayFollowDeletion = ['CreatePartner', 'DeletePartner', 'EndPartner'].includes(command.type);
-    if (state.state === 'deleted' && !mayFollowDeletion) return refuse('partner_deleted');
+    if (isDeleted(state) && !mayFollowDeletion) return refuse('partner_deleted');
     switch (command.type) {
       case 'CreatePartner':
         return createPartner(command, state);
@@ -313,7 +316,7 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
       case 'partners.PartnerDeleted.v1':
         return { ...state, state: 'deleted', keys: PersistentMap(), keyNames: PersistentSet() };
       case 'partners.PartnerEnded.v1':
-        return state;
+        return { ...state, state: 'ended' };
       case 'partners.PartnerSnapshotted.v1':
         return {
           name: data.name,

@@ -4,6 +4,7 @@ import { NIL } from 'uuid';
 import { type CommandContext, ownContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
+import { PARTNER_PREFIX, partnerEvents } from '../../domain/partners/events.ts';
 import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
@@ -27,10 +28,10 @@ export interface CompleteRevealsDeps {
 
 export const COMPLETING: FollowedStreams = {
   name: 'complete-reveals',
-  prefixes: [ENRICHMENT_PREFIX, WEBHOOKS_PREFIX],
+  prefixes: [ENRICHMENT_PREFIX, WEBHOOKS_PREFIX, PARTNER_PREFIX],
 };
 
-const NEEDED = ['webhooks', 'reveals'];
+const NEEDED = ['webhooks', 'reveals', 'partners'];
 /** Completions of one partner under way in a process (decisions, What the product defends). */
 const MAX_COMPLETIONS_OF_PARTNER = 100;
 /** Waiting reveals that are read to find those with a subscriber, expired ones too. */
@@ -41,8 +42,8 @@ const RUN_MS = 4_000;
 const MARK_PAGE = 5_000;
 
 /**
- * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives and when endpoints
- * change. Other reveals are completed when they are read; until then they stay pending, without a unit. An event completes at
+ * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives, when endpoints
+ * change and when the partner is resumed. Other reveals are completed when they are read; until then they stay pending, without a unit. An event completes at
  * most a hundred of each partner, because events of other partners follow; runs complete the rest.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
@@ -60,12 +61,17 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
   },
 });
 
-/** Returns the partner whose endpoint may have subscribed to more events. */
+/** Returns the partner whose endpoint may have subscribed to more events, or whose reveals no longer wait. */
 function subscriberOf(stored: RecordedEvent): string | null {
-  const event = readEvent(endpointChangeEvents, stored);
-  return event?.type === 'webhooks.EndpointCreated.v1' || event?.type === 'webhooks.EndpointUpdated.v1'
-    ? event.data.partner_id
-    : null;
+  const event = readEvent({ ...endpointChangeEvents, ...partnerEvents }, stored);
+  switch (event?.type) {
+    case 'webhooks.EndpointCreated.v1':
+    case 'webhooks.EndpointUpdated.v1':
+    case 'partners.PartnerResumed.v1':
+      return event.data.partner_id;
+    default:
+      return null;
+  }
 }
 
 /** Marks the reveals that wait for an address as ready and completes those with a subscriber. `digest`: of the address. */
