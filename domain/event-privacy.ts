@@ -53,6 +53,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'partners.UserPasswordReset.v1': { shown: `${USER} reset_at` },
   'partners.UserPasswordChanged.v1': { shown: `${USER} changed_at` },
   'partners.UserRemoved.v1': { shown: `${USER} removed_at` },
+  'partners.UserReleased.v1': { shown: `${USER} released_at` },
 
   'partners.RoleChanged.v1': { shown: `${USER} before role changed_at` },
   'partners.MemberRemoved.v1': { shown: `${USER} role removed_at` },

@@ -203,6 +203,8 @@ comment on column read.partner.deleted_at is 'When the operator deleted it; null
 comment on column read.partner.ended_at is
   'When nothing was left of a deleted partner but the ledger, counts and anchors; null: it is not deleted, or its deletion is under way.';
 
+create index partner_ending on read.partner (deleted_at) where deleted_at is not null and ended_at is null;
+
 create table read.webhook_suspension (
   partner_id uuid primary key,
   suspended_at timestamptz not null

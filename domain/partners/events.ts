@@ -109,6 +109,8 @@ export const userEvents = {
   'partners.UserPasswordReset.v1': z.object({ ...ofUser, reset_at: z.iso.datetime() }),
   'partners.UserPasswordChanged.v1': z.object({ ...ofUser, changed_at: z.iso.datetime() }),
   'partners.UserRemoved.v1': z.object({ ...ofUser, removed_at: z.iso.datetime() }),
+  /** The user's partner was deleted: the user is gone, and the name free. */
+  'partners.UserReleased.v1': z.object({ ...ofUser, released_at: z.iso.datetime() }),
 } as const;
 export type UserEvent = EventOf<typeof userEvents>;
 

@@ -89,6 +89,7 @@ const TELLINGS: { readonly [Type in Told['type']]: Telling<Extract<Told, { type:
     subject: ['user', user_id],
     otherwise: ['user', user_id],
   }),
+  'partners.UserReleased.v1': null,
   'partners.UserRemoved.v1': ({ user_id }) => byOperator('user.removed', ['user', user_id]),
 
   'partners.RoleChanged.v1': ({ user_id, before, role }) =>

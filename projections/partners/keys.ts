@@ -108,6 +108,9 @@ async function applyToUser({ type, data }: UserEvent, db: pg.ClientBase): Promis
         data.removed_at,
       ]);
       return;
+    case 'partners.UserReleased.v1':
+      await db.query('delete from user_account where user_id = $1', [data.user_id]);
+      return;
     case 'partners.UserPasswordReset.v1':
     case 'partners.UserPasswordChanged.v1':
       return;

@@ -476,6 +476,7 @@ describe('activity', () => {
     expect(others).toEqual([
       'partners.PartnerEnded.v1',
       'partners.PartnerSnapshotted.v1',
+      'partners.UserReleased.v1',
       'partners.MemberRemoved.v1',
       'trackers.TrackersSnapshotted.v1',
       'trackers.TrackersSnapshotPart.v1',

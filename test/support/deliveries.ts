@@ -1,8 +1,9 @@
 /** Events of endpoints and deliveries for tests below the HTTP level. */
-import type { SuspensionEvent } from '../../projections/webhooks/delivery-fold.ts';
+
 import { randomUUID } from 'node:crypto';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import type { DeliveryError, DeliveryEvent, EndpointChangeEvent } from '../../domain/webhooks/events.ts';
+import type { SuspensionEvent } from '../../projections/webhooks/delivery-fold.ts';
 
 export interface TestEndpoint {
   readonly webhook_id: string;

@@ -1,0 +1,113 @@
+/**
+ * Takes a deleted partner apart: its websites (whose custom domains follow), endpoints, sessions with all that hangs on them, and
+ * users. Keys are refused since the deletion itself. Each step finds in the read models what is left and repeats harmlessly, so that a
+ * run that was cut short anywhere is completed by the next one, of whichever process. What outlives a partner stays: the ledger,
+ * counts, anchors, and the metadata of its deliveries until their usual end.
+ */
+import type pg from 'pg';
+import { ownContext } from '../../commands/handle.ts';
+import { changePartner } from '../../commands/partners/manage-partner.ts';
+import { readUser, releaseUser } from '../../commands/partners/manage-user.ts';
+import type { TrackerCommands } from '../../commands/trackers/manage-trackers.ts';
+import { deleteEndpoint, type EndpointBatcher } from '../../commands/webhooks/manage-endpoints.ts';
+import { MINUTE } from '../../domain/kernel/time.ts';
+import type { ProcessorDeps } from '../deps.ts';
+import { forEachIsolated } from '../for-each.ts';
+import { forgetUser } from './logins.ts';
+
+/** A session to end, as its row has it. */
+interface EndingSession {
+  readonly session_id: string;
+  readonly partner_id: string;
+  readonly stream: string;
+}
+
+export interface EndPartnersDeps extends ProcessorDeps {
+  readonly trackers: Pick<TrackerCommands, 'delete'>;
+  readonly endpoints: EndpointBatcher;
+  /** Ends sessions as if they had expired, with their receipts and the bodies of their events. */
+  readonly endSessions: (sessions: readonly EndingSession[]) => Promise<unknown>;
+  /** Waits until these read models have all that the store has now; false after a time limit. */
+  readonly upToDate: (readModels: readonly string[]) => Promise<boolean>;
+  readonly signal: AbortSignal;
+}
+
+const READ_MODELS = ['partners', 'team', 'trackers', 'webhooks', 'sessions', 'reveals', 'domains'];
+/** Requests that were admitted before the deletion have ended by then, so that nothing appears any more. */
+const SETTLED_MS = MINUTE;
+const SESSIONS_AT_ONCE = 1_000;
+const ROWS_AT_ONCE = 1_000;
+
+interface EndingPartner {
+  readonly partner_id: string;
+  readonly deleted_at: Date;
+}
+
+/** Goes on with the deletion of all partners that have been deleted and not ended. */
+export async function endPartners(deps: EndPartnersDeps): Promise<void> {
+  const { rows } = await deps.pool.query<EndingPartner>({
+    name: 'ending_partners',
+    text: `select partner_id, deleted_at from read.partner
+           where deleted_at is not null and ended_at is null order by deleted_at`,
+  });
+  await forEachIsolated(rows, (partner) => endPartner(deps, partner));
+}
+
+async function endPartner(deps: EndPartnersDeps, { partner_id, deleted_at }: EndingPartner): Promise<void> {
+  const { store, clock, signal } = deps;
+  const context = ownContext(clock, partner_id);
+  const isSettled = clock.now() - deleted_at.getTime() >= SETTLED_MS;
+  if (!(await deps.upToDate(READ_MODELS))) return;
+  let left = 0;
+  for (const { tracker_id } of await rowsOf<{ tracker_id: string }>(deps, TRACKERS, partner_id)) {
+    await deps.trackers.delete(partner_id, tracker_id, context);
+    left += 1;
+  }
+  for (const { webhook_id } of await rowsOf<{ webhook_id: string }>(deps, ENDPOINTS, partner_id)) {
+    await deleteEndpoint(deps.endpoints, { partner_id, webhook_id }, context);
+    left += 1;
+  }
+  for (const { user_id } of await rowsOf<{ user_id: string }>(deps, USERS, partner_id)) {
+    await endUser(deps, { user_id, partner_id });
+    left += 1;
+  }
+  for (;;) {
+    const sessions = await rowsOf<EndingSession>(deps, SESSIONS, partner_id);
+    if (sessions.length === 0 || signal.aborted) break;
+    await deps.endSessions(sessions);
+    left += sessions.length;
+  }
+  left += (await rowsOf(deps, DOMAINS, partner_id)).length;
+  if (left === 0 && isSettled && !signal.aborted)
+    await changePartner(store, 'EndPartner', partner_id, context);
+}
+
+/** The name is free last: what is kept of the user outside of events must not meet another user of the name. */
+async function endUser(
+  { store, pool, clock }: EndPartnersDeps,
+  user: { readonly user_id: string; readonly partner_id: string },
+): Promise<void> {
+  if ((await readUser(store, user.user_id)).partner_id !== user.partner_id) return;
+  await forgetUser(pool, user.user_id);
+  await releaseUser(store, user, ownContext(clock, user.partner_id));
+}
+
+async function rowsOf<Row extends pg.QueryResultRow>(
+  { pool }: EndPartnersDeps,
+  text: string,
+  partnerId: string,
+): Promise<Row[]> {
+  return (await pool.query<Row>(text, [partnerId])).rows;
+}
+
+const TRACKERS = `
+  select tracker_id from read.tracker where partner_id = $1 and deleted_at is null
+  order by created_at, tracker_id limit ${ROWS_AT_ONCE}`;
+const ENDPOINTS = `
+  select webhook_id from read.webhook_endpoint where partner_id = $1 and deleted_at is null
+  order by created_at, webhook_id limit ${ROWS_AT_ONCE}`;
+const USERS = `
+  select user_id from read.team_member where partner_id = $1 order by created_at, user_id limit ${ROWS_AT_ONCE}`;
+const SESSIONS = `
+  select session_id, partner_id, stream from read.session where partner_id = $1 order by position limit ${SESSIONS_AT_ONCE}`;
+const DOMAINS = 'select from read.domain where partner_id = $1 limit 1';
