@@ -190,3 +190,19 @@ comment on column read.webhook_delivery.recovery_id is 'The recovery that its cy
 alter table read.webhook_health add column last_error text, add column last_http_status integer;
 comment on column read.webhook_health.last_error is 'Why the last attempt failed; null: it succeeded, or there was none.';
 comment on column read.webhook_health.last_http_status is 'Status of the response to the last attempt; null: none.';
+
+-- Erasure of visitors: counts that outlive the events behind them, and days of clues that were written anew.
+alter table read.tracker_hour
+  add column mark_id uuid,
+  add column marked_sessions bigint,
+  add column marked_reveals bigint;
+comment on column read.tracker_hour.mark_id is 'An erasure that counts the hour, from its mark in the log until it has recorded the count; null: none.';
+comment on column read.tracker_hour.marked_sessions is 'sessions, as of the mark.';
+comment on column read.tracker_hour.marked_reveals is 'reveals, as of the mark.';
+alter table read.signal_day add column generation integer not null default 0;
+comment on column read.signal_day.generation is 'Streams of the day that erasures have replaced: the stream is signals-<day>, from the first on signals-<day>~<generation>.';
+comment on column read.signal_day.last_revision is 'Of the last event in the day''s newest stream.';
+alter table work.expiring add column reason text;
+comment on column work.expiring.reason is 'Why it ends before its time; null: it does not.';
+create table work.only_one_erasure ();
+comment on table work.only_one_erasure is 'Empty; locked by the erasure that runs.';
