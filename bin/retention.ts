@@ -1,3 +1,5 @@
+import { createTrackerCommands } from '../commands/trackers/manage-trackers.ts';
+import { deleteEndpoint } from '../commands/webhooks/manage-endpoints.ts';
 import { utcDay } from '../domain/kernel/time.ts';
 import { ENRICHMENT_PREFIX } from '../domain/lookup/events.ts';
 import { EXPIRED_PREFIX } from '../domain/sessions/events.ts';
@@ -9,8 +11,10 @@ import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { type Expiring, type SweepOptions, sweep } from '../processors/expiry.ts';
 import { forgetResults } from '../processors/lookup/forget-results.ts';
 import { snapshotEnrichments } from '../processors/lookup/snapshot-enrichments.ts';
+import { endPartners } from '../processors/partners/end-partners.ts';
 import { forgetNames } from '../processors/retire-streams.ts';
 import { expiringReveals } from '../processors/reveals/expiring-reveals.ts';
+import { eraseLateReveals, eraseSessions } from '../processors/sessions/erase-sessions.ts';
 import { deleteExpiredStreams, expiringSessions } from '../processors/sessions/expire-sessions.ts';
 import { expireSignals } from '../processors/signals/expire-signals.ts';
 import { trackerDaysClosedBefore } from '../processors/usage/close-usage-streams.ts';
@@ -87,6 +91,7 @@ export function retentionJobs(runtime: Runtime, metrics: Metrics, signal: AbortS
     ['40 * * * * *', () => sweepReveals(runtime, run)],
     ['20 * * * * *', () => sweepPayloads(runtime, run)],
     ['30 * * * * *', () => expireDueDeliveries(runtime, signal)],
+    ['*/15 * * * * *', () => endDeletedPartners(runtime, signal)],
     ['5 * * * * *', () => snapshotOldEnrichments(runtime, run)],
     ['0 * * * * *', () => forgetOldSignals(runtime, run)],
     ['50 * * * * *', () => runtime.dayKeys.destroyExpired()],
@@ -96,6 +101,27 @@ export function retentionJobs(runtime: Runtime, metrics: Metrics, signal: AbortS
     ['13 4 * * *', () => forgetActivity(runtime.pool, runtime.clock.now())],
     ['23 4 * * *', () => forgetNames(runtime)],
   ];
+}
+
+/** Recorded with the ids of sessions and receipts that a partner's deletion has ended. */
+const PARTNER_DELETED = 'partner_deleted';
+
+/** Goes on with the deletion of partners. */
+export function endDeletedPartners(
+  deps: Deps & Pick<Runtime, 'config' | 'endpoints'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const erasing = { ...deps, consumersOf: followersOf, signal };
+  return endPartners({
+    ...deps,
+    signal,
+    deleteTracker: createTrackerCommands(deps.store, deps.config.TRACKERS_PER_PARTNER).delete,
+    deleteEndpoint: (partner_id, webhook_id, context) =>
+      deleteEndpoint(deps.endpoints, { partner_id, webhook_id }, context),
+    endSessions: (sessions) => eraseSessions(erasing, sessions, PARTNER_DELETED),
+    endReveals: (sessionIds) => eraseLateReveals(erasing, sessionIds, PARTNER_DELETED),
+    upToDate: async (names) => deps.progress.reached(names, await deps.store.head(), PROJECTED_MS),
+  });
 }
 
 /** Deletes expiry events past their retention. */

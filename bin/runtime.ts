@@ -23,11 +23,12 @@ import {
 } from '../platform/crypto/keyring.ts';
 import { loadMasterKey, type MasterKey } from '../platform/crypto/master-key.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
+import { hasDatabase } from '../platform/embedded/location.ts';
 import { coalesceNext } from '../platform/limits/coalesce.ts';
-import { MigrationError, migrate } from '../platform/postgres/migrate.ts';
+import { MigrationError, migrate, NoData } from '../platform/postgres/migrate.ts';
 import { endPool, openPool } from '../platform/postgres/pool.ts';
 import { createSlonik } from '../platform/postgres/slonik.ts';
-import { Unreachable } from '../platform/postgres/unavailable.ts';
+import { addressOf, Unreachable } from '../platform/postgres/unavailable.ts';
 import type { Logger } from '../platform/telemetry/log.ts';
 import { createLookupUses, type LookupUses } from '../processors/lookup/forget-results.ts';
 import { createProviderCounts, type ProviderCounts } from '../processors/lookup/providers/provider-counts.ts';
@@ -136,13 +137,32 @@ const NO_PROVIDERS: readonly string[] = [];
 /** Time limit for a running read of the log at close. */
 const TAIL_MS = 2_000;
 
-/** @throws Unreachable if a configured database does not answer; MigrationError */
-const migrated = (config: Config, databaseUrl: string): Promise<unknown> =>
-  migrate(databaseUrl).catch((error: unknown) => {
+/** A command found no data: only `serve` makes a database. The message is one line for the operator. */
+export class NothingThere extends Error {}
+
+const START_FIRST = 'Start the service on it first (doorplate serve)';
+
+/** @throws NothingThere if a command finds no tables; Unreachable if a configured database does not answer; MigrationError */
+const migrated = (config: Config, databaseUrl: string, mayBegin: boolean): Promise<unknown> =>
+  migrate(databaseUrl, { mayBegin }).catch((error: unknown) => {
+    if (error instanceof NoData) {
+      const where = config.DATABASE_URL ? `DATABASE_URL (${addressOf(databaseUrl)})` : config.DATA_DIR;
+      throw new NothingThere(`no data in ${where}. ${START_FIRST}, or name the database that it uses`);
+    }
     // A failed migration is not caused by the address.
     if (error instanceof MigrationError || !config.DATABASE_URL) throw error;
     throw new Unreachable(['DATABASE_URL', ...config.databaseVariables].join(' with '), databaseUrl, error);
   });
+
+/**
+ * Refuses a command in a folder without data, because the embedded PostgreSQL would make some. @throws NothingThere
+ */
+export function refuseEmptyFolder({ DATABASE_URL }: Pick<Config, 'DATABASE_URL'>, dataDir: string): void {
+  if (DATABASE_URL !== undefined || hasDatabase(dataDir)) return;
+  throw new NothingThere(
+    `no server and no data in ${dataDir} (DATA_DIR). ${START_FIRST}, or set DATA_DIR to the folder that it uses`,
+  );
+}
 
 const POOL = {
   max: 10,
@@ -164,6 +184,7 @@ const openQueue = (config: Config, pool: pg.Pool, clock: Clock, progress: Progre
   });
 
 interface Opened extends Required<Substitutes> {
+  readonly mayBegin: boolean;
   readonly dataDir: string;
   readonly databaseUrl: string;
   /** The embedded server, which ends last; null: a configured one. */
@@ -173,9 +194,9 @@ interface Opened extends Required<Substitutes> {
 async function openParts(
   config: Config,
   log: Logger,
-  { clock, aroundStore, dataDir, databaseUrl, postgres }: Opened,
+  { mayBegin, clock, aroundStore, dataDir, databaseUrl, postgres }: Opened,
 ): Promise<Runtime> {
-  await migrated(config, databaseUrl);
+  await migrated(config, databaseUrl, mayBegin);
   const pool = openPool(databaseUrl, log, POOL);
   const db = await createSlonik(databaseUrl);
   const master = loadMasterKey(config, dataDir);
@@ -228,7 +249,10 @@ async function openParts(
   };
 }
 
-/** Opens the runtime. `own`: a server; `join`: a command, beside a server or alone. */
+/**
+ * Opens the runtime. `own`: a server, which makes what is missing; `join`: a command, beside a server or alone.
+ * @throws NothingThere, and what opening the stores throws
+ */
 export async function openRuntime(
   config: Config,
   log: Logger,
@@ -236,11 +260,19 @@ export async function openRuntime(
   { clock = systemClock, aroundStore = (store) => store }: Substitutes = {},
 ): Promise<Runtime> {
   const dataDir = resolve(config.DATA_DIR);
+  if (mode === 'join') refuseEmptyFolder(config, dataDir);
   openDataFolder(dataDir);
   const postgres = config.DATABASE_URL ? null : await startEmbeddedPostgres({ dataDir, log, mode });
   const databaseUrl = config.DATABASE_URL ?? (postgres?.url as string);
   try {
-    return await openParts(config, log, { clock, aroundStore, dataDir, databaseUrl, postgres });
+    return await openParts(config, log, {
+      mayBegin: mode === 'own',
+      clock,
+      aroundStore,
+      dataDir,
+      databaseUrl,
+      postgres,
+    });
   } catch (error) {
     await postgres?.stop();
     throw error;

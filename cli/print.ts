@@ -1,6 +1,8 @@
+import { stripVTControlCharacters, styleText } from 'node:util';
+
 /** Prints a result as JSON with `--json`, otherwise as a table or as `name  value` lines. */
 export function print(value: object, json: boolean): void {
-  process.stdout.write(`${printable(json ? JSON.stringify(value) : text(value))}\n`);
+  process.stdout.write(json ? `${printable(JSON.stringify(value))}\n` : `${text(value)}\n`);
 }
 
 /** Escapes, as in JSON, control characters that others may have written, those of direction too: a terminal obeys them. */
@@ -12,34 +14,59 @@ export const printable = (text: string): string =>
 
 const text = (value: object): string => (Array.isArray(value) ? table(value) : lines(value));
 
+/** Styles text on a terminal, unless NO_COLOR is set (https://no-color.org). */
+export const styled = (style: Parameters<typeof styleText>[0], text: string): string =>
+  styleText(style, text, { stream: process.stdout });
+
+const TIME = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  timeZone: 'UTC',
+});
+const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/;
+
+/** Formats an instant as people write it: `28 Nov 2026, 10:05 UTC`. */
+export const timeText = (at: Date): string => `${TIME.format(at)} UTC`;
+
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
+  if (value instanceof Date) return timeText(value);
+  if (typeof value === 'string' && INSTANT.test(value)) return timeText(new Date(value));
   // A line break would begin what looks like a record of its own.
-  return typeof value === 'object' ? JSON.stringify(value) : String(value).replaceAll('\n', '\\n');
+  return printable(typeof value === 'object' ? JSON.stringify(value) : String(value)).replaceAll('\n', '\\n');
 }
 
-function lines(record: object): string {
+/** Formats a record as aligned `name  value` lines. */
+export function lines(record: object): string {
   const width = Math.max(...Object.keys(record).map((name) => name.length));
   return Object.entries(record)
-    .map(([name, value]) => `${name.padEnd(width)}  ${cell(value)}`)
+    .map(([name, value]) => `${styled('dim', name.padEnd(width))}  ${cell(value)}`)
     .join('\n');
 }
 
-/** Formats records with the same fields as a table. */
+/** Formats records with the same fields as a table, numbers on the right. */
 export function table(rows: readonly Record<string, unknown>[]): string {
   const [first] = rows;
   if (!first) return '(none)';
   const names = Object.keys(first);
-  const all = [names, ...rows.map((row) => names.map((name) => cell(row[name])))];
-  const widths = names.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  return all
-    .map((row) =>
-      row
-        .map((value, column) => value.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  const cells = rows.map((row) => names.map((name) => cell(row[name])));
+  const widths = names.map((name, column) =>
+    Math.max(name.length, ...cells.map((row) => stripVTControlCharacters(row[column] ?? '').length)),
+  );
+  const isNumber = names.map((name) =>
+    rows.every((row) => row[name] == null || typeof row[name] === 'number'),
+  );
+  const line = (row: readonly string[]): string =>
+    row
+      .map((value, column) =>
+        isNumber[column] ? value.padStart(widths[column] ?? 0) : value.padEnd(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd();
+  return [styled('dim', line(names)), ...cells.map(line)].join('\n');
 }
 
 let ended = false;

@@ -48,7 +48,7 @@ export function addProviderCommands(program: Command): void {
         const asked = tryChain(chain.providers, ip, { signal, at: clock.now() });
         return asked.finally(chain.close);
       });
-      process.stdout.write(`${printable(json ? JSON.stringify(tried, jsonValue) : describe(tried))}\n`);
+      process.stdout.write(`${json ? printable(JSON.stringify(tried, jsonValue)) : describe(tried)}\n`);
       const silent = tried.providers.filter(({ record }) => record === null);
       if (silent.length > 0) {
         throw new Refused(silent.map((one) => `${one.provider}: ${one.reason}`).join('; '));
@@ -146,7 +146,7 @@ function describe({ ip, providers, result }: TriedChain): string {
   const raw = providers.map(({ provider, raw: answer }) =>
     answer === null
       ? `${provider} has no record`
-      : `${provider} answered\n${JSON.stringify(answer, jsonValue, 2)}`,
+      : `${provider} answered\n${printable(JSON.stringify(answer, jsonValue, 2))}`,
   );
   const end =
     result === null

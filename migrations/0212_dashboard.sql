@@ -203,8 +203,6 @@ comment on column read.partner.deleted_at is 'When the operator deleted it; null
 comment on column read.partner.ended_at is
   'When nothing was left of a deleted partner but the ledger, counts and anchors; null: it is not deleted, or its deletion is under way.';
 
-create index partner_ending on read.partner (deleted_at) where deleted_at is not null and ended_at is null;
-
 create table read.webhook_suspension (
   partner_id uuid primary key,
   suspended_at timestamptz not null
@@ -215,3 +213,19 @@ comment on column read.webhook_suspension.suspended_at is 'Since when.';
 alter table read.webhook_health add column partner_suspended_at timestamptz;
 comment on column read.webhook_health.partner_suspended_at is
   'Since when its partner is suspended or deleted, so that no delivery is attempted; null: it is neither.';
+
+-- Erasure of visitors: counts that outlive the events behind them, and days of clues that were written anew.
+alter table read.tracker_hour
+  add column mark_id uuid,
+  add column marked_sessions bigint,
+  add column marked_reveals bigint;
+comment on column read.tracker_hour.mark_id is 'An erasure that counts the hour, from its mark in the log until it has recorded the count; null: none.';
+comment on column read.tracker_hour.marked_sessions is 'sessions, as of the mark.';
+comment on column read.tracker_hour.marked_reveals is 'reveals, as of the mark.';
+alter table read.signal_day add column generation integer not null default 0;
+comment on column read.signal_day.generation is 'Streams of the day that erasures have replaced: the stream is signals-<day>, from the first on signals-<day>~<generation>.';
+comment on column read.signal_day.last_revision is 'Of the last event in the day''s newest stream.';
+alter table work.expiring add column reason text;
+comment on column work.expiring.reason is 'Why it ends before its time; null: it does not.';
+create table work.only_one_erasure ();
+comment on table work.only_one_erasure is 'Empty; locked by the erasure that runs.';

@@ -54,6 +54,13 @@ export type IntakeCommand =
       readonly partner_id: string;
       readonly reservation_ids: readonly string[];
       readonly at: number;
+    }
+  /** Ends reservations of an erased address, open or not. Of those that have ended the state says nothing, so a repeat appends again. */
+  | {
+      readonly type: 'Erase';
+      readonly partner_id: string;
+      readonly reservation_ids: readonly string[];
+      readonly at: number;
     };
 
 export type IntakeRefusal = 'enrichment_limit' | 'pending_limit';
@@ -93,6 +100,11 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
             .filter((id) => state.open.has(id))
             .map((id) => settledEvent(command.partner_id, id, command.at)),
         );
+      case 'Erase': {
+        const { partner_id, reservation_ids, at } = command;
+        const data = { partner_id, reservation_ids: [...reservation_ids], erased_at: isoTime(at) };
+        return accept<IntakeEvent[]>([{ type: 'lookup.ReservationsErased.v1', data }]);
+      }
       default:
         return unreachable(command);
     }
@@ -110,16 +122,10 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
           openByIp: state.openByIp.set(ip, reservation_id),
         };
       }
-      case 'lookup.ReservationSettled.v1': {
-        const { open, openByIp } = state;
-        const ip = open.get(data.reservation_id)?.ip;
-        const isOfIp = ip !== undefined && openByIp.get(ip) === data.reservation_id;
-        return {
-          ...state,
-          open: open.delete(data.reservation_id),
-          openByIp: isOfIp ? openByIp.delete(ip) : openByIp,
-        };
-      }
+      case 'lookup.ReservationSettled.v1':
+        return settled(state, data.reservation_id);
+      case 'lookup.ReservationsErased.v1':
+        return data.reservation_ids.reduce(settled, state);
       case 'lookup.IntakeSnapshotted.v1': {
         const reservations = openInSnapshot(data);
         return {
@@ -133,6 +139,17 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
     }
   },
 };
+
+function settled(state: Intake, reservationId: string): Intake {
+  const { open, openByIp } = state;
+  const ip = open.get(reservationId)?.ip;
+  const isOfIp = ip !== undefined && openByIp.get(ip) === reservationId;
+  return {
+    ...state,
+    open: open.delete(reservationId),
+    openByIp: isOfIp ? openByIp.delete(ip) : openByIp,
+  };
+}
 
 /**
  * Returns the usage of the day that a reservation at `at` counts into, and of earlier days. A late reservation, or one from a

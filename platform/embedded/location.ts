@@ -159,6 +159,12 @@ function ownerOf(cluster: string): SystemUser | null {
     : { name: `user ${status.uid}`, uid: status.uid, gid: status.gid };
 }
 
+/** Returns whether a data folder has a database, without making the folder. */
+export function hasDatabase(dataDir: string): boolean {
+  const base = readPointer(dataDir) ?? join(dataDir, 'postgres');
+  return existsSync(join(base, 'cluster'));
+}
+
 function reachableBase(wanted: string, inside: string, shared: string, user: SystemUser): string {
   const closed = firstClosedFolder(wanted, user);
   if (closed === null) return inside;

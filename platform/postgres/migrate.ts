@@ -66,6 +66,9 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MIGRATIONS = join(ROOT, 'migrations');
 
+/** The database has no tables of the service, and the caller makes none. */
+export class NoData extends Error {}
+
 /** PostgreSQL rejected a migration. The message is one line that names the file and the position in it. */
 export class MigrationError extends Error {}
 
@@ -82,6 +85,8 @@ export interface MigrateOptions {
   readonly lockTries?: number;
   /** Version of the migrating program. Default: this one. */
   readonly release?: string;
+  /** Whether tables are made in a database that has none. Default: true; false for commands. */
+  readonly mayBegin?: boolean;
 }
 
 /** Reads the names of the migrations that have run, in order. */
@@ -104,7 +109,7 @@ export async function ranMigrations(client: pg.ClientBase): Promise<readonly str
  * Concurrent calls are safe: the first migrates under a lock of an empty table, which logins without rights on it cannot
  * take; the others wait and find nothing to do.
  * @returns the names of the migrations that this call ran, in order
- * @throws MigrationError, also if this release cannot run on the database or beside another process; pg's own error if
+ * @throws NoData; MigrationError, also if this release cannot run on the database or beside another process; pg's own error if
  *   the server cannot be reached
  */
 export async function migrate(
@@ -115,6 +120,7 @@ export async function migrate(
     root = directory === MIGRATIONS && only === undefined ? ROOT : null,
     lockTries = LOCK_TRIES,
     release = RELEASE,
+    mayBegin = true,
   }: MigrateOptions = {},
 ): Promise<readonly string[]> {
   if (!existsSync(directory)) throw new MigrationError(`the migrations folder ${directory} is missing`);
@@ -135,6 +141,7 @@ export async function migrate(
   });
   const guard = await openClient(databaseUrl, 'doorplate migrate');
   try {
+    if (!mayBegin && (await ranMigrations(client)).length === 0) throw new NoData();
     await lockOut(guard);
     const recorded = await ranMigrations(client);
     const before = baselined(recorded);

@@ -1,3 +1,5 @@
+import { isatty } from 'node:tty';
+import { styleText } from 'node:util';
 import pino, { type Logger } from 'pino';
 
 export type { Logger };
@@ -42,7 +44,7 @@ export interface LoggerOptions {
 }
 
 /**
- * Creates the process's logger: one JSON object per line, times in ISO 8601. Authorization headers, API keys, secrets,
+ * Creates the process's logger: one JSON object per line, times in ISO 8601; on a terminal, lines for people. Authorization headers, API keys, secrets,
  * passwords in URLs and e-mail addresses are redacted by field name and by pattern.
  */
 export function createLogger({ level, destination = 'stdout' }: LoggerOptions): Logger {
@@ -64,12 +66,27 @@ function redactText(text: string): string {
 
 function stream(destination: NonNullable<LoggerOptions['destination']>): pino.DestinationStream {
   if (typeof destination !== 'string') return destination;
-  const file = pino.destination({
-    fd: destination === 'stdout' ? 1 : 2,
-    sync: true,
-    maxLength: MAX_UNWRITTEN,
-  });
+  const fd = destination === 'stdout' ? 1 : 2;
+  const file = pino.destination({ fd, sync: true, maxLength: MAX_UNWRITTEN });
   // Without a listener, a line for which a full disk has no room would end the process.
   file.on('error', () => undefined);
-  return file;
+  return isatty(fd) ? { write: (line) => file.write(forPeople(line)) } : file;
+}
+
+const STYLES: Readonly<Record<string, Parameters<typeof styleText>[0]>> = {
+  warn: 'yellow',
+  error: 'red',
+  fatal: 'red',
+};
+
+/** Formats a line of the log: `10:05:12 warn   message  field=value`. A stack follows on lines of its own. */
+export function forPeople(line: string): string {
+  const { level, time, msg = '', stack, err, ...fields } = JSON.parse(line);
+  const label: string = pino.levels.labels[level] ?? String(level);
+  const more = Object.entries(fields).map(
+    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  );
+  const head = `${String(time).slice(11, 19)} ${styleText(STYLES[label] ?? 'dim', label.padEnd(5))} ${msg}`;
+  const trace = stack ?? err?.stack;
+  return `${[head, ...more].join('  ')}\n${trace === undefined ? '' : `${trace}\n`}`;
 }

@@ -5,11 +5,9 @@
  * counts, anchors, and the metadata of its deliveries until their usual end.
  */
 import type pg from 'pg';
-import { ownContext } from '../../commands/handle.ts';
+import { type CommandContext, ownContext } from '../../commands/handle.ts';
 import { changePartner } from '../../commands/partners/manage-partner.ts';
 import { readUser, releaseUser } from '../../commands/partners/manage-user.ts';
-import type { TrackerCommands } from '../../commands/trackers/manage-trackers.ts';
-import { deleteEndpoint, type EndpointBatcher } from '../../commands/webhooks/manage-endpoints.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { ProcessorDeps } from '../deps.ts';
 import { forEachIsolated } from '../for-each.ts';
@@ -22,11 +20,15 @@ interface EndingSession {
   readonly stream: string;
 }
 
+type DeleteOf = (partnerId: string, id: string, context: CommandContext) => Promise<unknown>;
+
 export interface EndPartnersDeps extends ProcessorDeps {
-  readonly trackers: Pick<TrackerCommands, 'delete'>;
-  readonly endpoints: EndpointBatcher;
+  readonly deleteTracker: DeleteOf;
+  readonly deleteEndpoint: DeleteOf;
   /** Ends sessions as if they had expired, with their receipts and the bodies of their events. */
   readonly endSessions: (sessions: readonly EndingSession[]) => Promise<unknown>;
+  /** Ends the receipts of sessions that have ended. */
+  readonly endReveals: (sessionIds: readonly string[]) => Promise<unknown>;
   /** Waits until these read models have all that the store has now; false after a time limit. */
   readonly upToDate: (readModels: readonly string[]) => Promise<boolean>;
   readonly signal: AbortSignal;
@@ -59,25 +61,28 @@ async function endPartner(deps: EndPartnersDeps, { partner_id, deleted_at }: End
   const isSettled = clock.now() - deleted_at.getTime() >= SETTLED_MS;
   if (!(await deps.upToDate(READ_MODELS))) return;
   let left = 0;
-  for (const { tracker_id } of await rowsOf<{ tracker_id: string }>(deps, TRACKERS, partner_id)) {
-    await deps.trackers.delete(partner_id, tracker_id, context);
-    left += 1;
-  }
-  for (const { webhook_id } of await rowsOf<{ webhook_id: string }>(deps, ENDPOINTS, partner_id)) {
-    await deleteEndpoint(deps.endpoints, { partner_id, webhook_id }, context);
-    left += 1;
-  }
-  for (const { user_id } of await rowsOf<{ user_id: string }>(deps, USERS, partner_id)) {
-    await endUser(deps, { user_id, partner_id });
-    left += 1;
-  }
-  for (;;) {
-    const sessions = await rowsOf<EndingSession>(deps, SESSIONS, partner_id);
+  const each = async <Row extends pg.QueryResultRow>(text: string, end: (row: Row) => Promise<unknown>) => {
+    for (const row of await rowsOf<Row>(deps, text, partner_id)) {
+      await end(row);
+      left += 1;
+    }
+  };
+  await each<{ tracker_id: string }>(TRACKERS, ({ tracker_id }) =>
+    deps.deleteTracker(partner_id, tracker_id, context),
+  );
+  await each<{ webhook_id: string }>(ENDPOINTS, ({ webhook_id }) =>
+    deps.deleteEndpoint(partner_id, webhook_id, context),
+  );
+  await each<{ user_id: string }>(USERS, ({ user_id }) => endUser(deps, { user_id, partner_id }));
+  for (let sessions: EndingSession[]; ; left += sessions.length) {
+    sessions = await rowsOf<EndingSession>(deps, SESSIONS, partner_id);
     if (sessions.length === 0 || signal.aborted) break;
-    await deps.endSessions(sessions);
-    left += sessions.length;
+    // The sessions of a tab share its stream.
+    await deps.endSessions(sessions.toSorted((one, other) => (one.stream < other.stream ? -1 : 1)));
   }
-  left += (await rowsOf(deps, DOMAINS, partner_id)).length;
+  const late = await rowsOf<{ session_id: string }>(deps, REVEALS, partner_id);
+  await deps.endReveals([...new Set(late.map(({ session_id }) => session_id))]);
+  left += late.length + (await rowsOf(deps, DOMAINS, partner_id)).length;
   if (left === 0 && isSettled && !signal.aborted)
     await changePartner(store, 'EndPartner', partner_id, context);
 }
@@ -110,4 +115,6 @@ const USERS = `
   select user_id from read.team_member where partner_id = $1 order by created_at, user_id limit ${ROWS_AT_ONCE}`;
 const SESSIONS = `
   select session_id, partner_id, stream from read.session where partner_id = $1 order by position limit ${SESSIONS_AT_ONCE}`;
+const REVEALS = `
+  select session_id from read.reveal where partner_id = $1 order by reveal_id limit ${ROWS_AT_ONCE}`;
 const DOMAINS = 'select from read.domain where partner_id = $1 limit 1';

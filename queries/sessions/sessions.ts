@@ -228,8 +228,11 @@ interface RevealableSessionDeps extends Reads {
   readonly clock: Clock;
 }
 
-/** One request asks for a session several times, and one session is often revealed several times. */
-const REMEMBERED_MS = 5_000;
+/**
+ * One request asks for a session several times, and one session is often revealed several times. Below a second: an erased session
+ * must not be revealed.
+ */
+const REMEMBERED_MS = 900;
 const SESSIONS = 5_000;
 
 /** A session whose sealed address and labels are open. */
