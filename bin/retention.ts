@@ -111,7 +111,7 @@ export function endDeletedPartners(
   deps: Deps & Pick<Runtime, 'config' | 'endpoints'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const erasing = { ...deps, consumersOf: followersOf, signal };
+  const erasing = { ...deps, consumersOf: (prefix: string) => followersOf(prefix), signal };
   return endPartners({
     ...deps,
     signal,

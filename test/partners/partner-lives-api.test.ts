@@ -1,6 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { endDeletedPartners } from '../../bin/retention.ts';
+import { ownContext } from '../../commands/handle.ts';
+import { revokeKey } from '../../commands/partners/manage-partner.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
+import type { EventStore } from '../../event-store/port.ts';
+import { domains } from '../../projections/domains/domains.ts';
+import { partners } from '../../projections/partners/keys.ts';
+import { team } from '../../projections/partners/team.ts';
+import { rebuild } from '../../projections/rebuild.ts';
+import { reveals } from '../../projections/reveals/reveals.ts';
+import { sessions } from '../../projections/sessions/sessions.ts';
+import { trackers } from '../../projections/trackers/trackers.ts';
+import { trackerUsage } from '../../projections/usage/tracker-usage.ts';
+import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { browse, type LoggedIn, loggedIn, makeUser } from '../support/dashboard.ts';
 import { doorplateHere, MASTER_KEY } from '../support/doorplate.ts';
@@ -78,13 +92,24 @@ const units = async () =>
   (
     await api.sql.query('select units from read.reveal_unit where partner_id = $1', [key.partner_id])
   ).rows.map(({ units }) => units);
-const partner = async (...args: string[]) => {
+const command = (...args: string[]) => {
   const { DATABASE_URL, DATA_DIR } = api.runtime.config;
   const env = { DATABASE_URL: DATABASE_URL ?? '', DATA_DIR, MASTER_KEY, LOG_LEVEL: 'silent' };
-  const ended = await doorplateHere(['partner', ...args, '--json'], env);
+  return doorplateHere([...args, '--json'], env);
+};
+const partner = async (...args: string[]) => {
+  const ended = await command('partner', ...args);
   expect(ended.code, ended.stderr).toBe(0);
   return JSON.parse(ended.stdout);
 };
+const reveal = async (of: string): Promise<{ reveal_id: string; status: string }> =>
+  (
+    await api.inject(key, {
+      method: 'POST',
+      url: `/v1/sessions/${of}/reveal`,
+      headers: { 'idempotency-key': randomUUID() },
+    })
+  ).json();
 const preflight = () =>
   api.app.inject({
     method: 'OPTIONS',
@@ -98,13 +123,9 @@ describe('a suspended partner', () => {
   let asked: number;
 
   beforeAll(async () => {
-    const answer = await api.inject(key, {
-      method: 'POST',
-      url: `/v1/sessions/${session}/reveal`,
-      headers: { 'idempotency-key': randomUUID() },
-    });
-    expect(answer.json()).toMatchObject({ status: 'pending' });
-    revealId = answer.json().reveal_id;
+    const pending = await reveal(session);
+    expect(pending).toMatchObject({ status: 'pending' });
+    revealId = pending.reveal_id;
     await eventually('the provider has failed', () => provider.asked(VISITOR));
     const suspended = { partner_id: key.partner_id, state: 'suspended' };
     expect(await partner('suspend', key.partner_id)).toMatchObject(suspended);
@@ -116,7 +137,7 @@ describe('a suspended partner', () => {
 
   it('has its keys refused as revoked ones are, within a second', async () => {
     const revoked = await api.key();
-    await api.sql.query('update read.api_key set revoked_at = now() where key_id = $1', [revoked.key_id]);
+    await revokeKey(api.runtime.store, revoked, ownContext(clock));
     const [one, other] = await Promise.all(
       [key, revoked].map((of) =>
         eventually(
@@ -221,4 +242,159 @@ describe('a suspended partner', () => {
 
   const ready = async () =>
     (await api.sql.query('select from work.awaited_result where reveal_id = $1 and ready', [revealId])).rows;
+});
+
+describe('a deleted partner', () => {
+  const HOSTNAME = 'visits.customer.example';
+  const UNKNOWN_VISITOR = '5.9.0.2';
+  let name: string;
+  let userName: string;
+  let pending: string;
+
+  /** A store that fails from its nth change on, as for a process that is killed there. */
+  const killedAfter = (changes: number): EventStore => {
+    const { store } = api.runtime;
+    let left = changes;
+    const spend = (): void => {
+      left -= 1;
+      if (left < 0) throw new Error('killed');
+    };
+    return {
+      ...store,
+      append: async (...args) => {
+        spend();
+        return store.append(...args);
+      },
+      expire: async (...args) => {
+        spend();
+        return store.expire(...args);
+      },
+    };
+  };
+  const { signal } = new AbortController();
+  const end = (store: EventStore) => endDeletedPartners({ ...api.runtime, store }, signal);
+  const countOf = async (table: string): Promise<number> =>
+    (await api.sql.query(`select from ${table} where partner_id = $1`, [key.partner_id])).rowCount ?? 0;
+
+  const isEnded = async (): Promise<boolean> => {
+    const text = 'select ended_at is not null as ended from read.partner where partner_id = $1';
+    return (await api.sql.query(text, [key.partner_id])).rows[0].ended;
+  };
+
+  beforeAll(async () => {
+    const user = await makeUser(api, key.partner_id);
+    userName = user.name;
+    provider.says(UNKNOWN_VISITOR, 'fails');
+    await collect(api, tracker, { ip: UNKNOWN_VISITOR });
+    const sessions = (await feed(api, key)).sessions;
+    const { reveal_id, status } = await reveal(sessions.at(-1)?.session_id as string);
+    expect(status).toBe('pending');
+    pending = reveal_id;
+    const claimed = await api.inject(key, {
+      method: 'POST',
+      url: `/v1/trackers/${tracker}/domains`,
+      payload: { hostname: HOSTNAME },
+    });
+    expect(claimed.statusCode, claimed.body).toBe(201);
+    name = (await api.sql.query('select name from read.partner where partner_id = $1', [key.partner_id]))
+      .rows[0].name;
+  });
+
+  it('is deleted by a command that wants its name typed, or --yes', async () => {
+    const asked = await command('partner', 'delete', name);
+    expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining('--yes')]);
+    const deleted = { partner_id: key.partner_id, name, state: 'deleted' };
+    expect(await partner('delete', name, '--yes')).toEqual(deleted);
+    expect(await partner('delete', name, '--yes')).toMatchObject({ partner_id: key.partner_id });
+  });
+
+  it('has its keys, its pixels and its users refused at once, and its name free', async () => {
+    await eventually(
+      'the key is refused',
+      () => api.get(key, VISITOR),
+      ({ statusCode }) => statusCode === 401,
+      1_000,
+    );
+    await eventually(
+      'the pixel is refused',
+      () => collect(api, tracker),
+      ({ statusCode }) => statusCode >= 403,
+      1_000,
+    );
+    expect((await owner.get('')).statusCode).toBe(303);
+    expect((await command('partner', 'resume', key.partner_id)).code).toBe(1);
+    const again = await partner('create', name);
+    expect(again.partner_id).not.toBe(key.partner_id);
+    expect((await command('partner', 'create', name)).stderr).toContain('partner_exists');
+  });
+
+  it('is taken apart to the end, wherever a run is cut short', async () => {
+    let killed = 0;
+    const isCutShort = (changes: number) =>
+      end(killedAfter(changes)).then(
+        () => false,
+        () => true,
+      );
+    while (await isCutShort(1 + 2 * killed)) killed += 1;
+    expect(killed).toBeGreaterThan(2);
+    await eventually('nothing is left', async () => {
+      const tables = ['session', 'reveal', 'domain', 'team_member', 'user_account'];
+      const counts = await Promise.all(tables.map((table) => countOf(`read.${table}`)));
+      return counts.every((count) => count === 0);
+    });
+    clock.advance(2 * MINUTE);
+    // The service's own run may be under way.
+    await eventually('the end is recorded', () => end(api.runtime.store).then(isEnded, () => false));
+    await api.caughtUp();
+    const listed = await partner('list');
+    expect(listed.map(({ partner_id }: { partner_id: string }) => partner_id)).not.toContain(key.partner_id);
+    expect(await partner('delete', key.partner_id, '--yes')).toMatchObject({ state: 'ended' });
+  });
+
+  it('leaves its ledger, in which an audit finds no difference, and ids that have expired', async () => {
+    const audited = await command('audit', 'billing', '--partner', key.partner_id);
+    expect([audited.code, audited.stdout]).toEqual([0, expect.stringContaining('"differences":[]')]);
+    expect(await units()).toEqual([1]);
+    const { rows } = await api.sql.query('select from read.expired_reveal where reveal_id = $1', [pending]);
+    expect(rows).toHaveLength(1);
+  });
+
+  it('frees the names of its users and its domains for others', async () => {
+    const other = await api.key();
+    await makeUser(api, other.partner_id, { name: userName });
+    const site = await makeTracker(api, other);
+    const payload = { hostname: HOSTNAME };
+    const claimed = await api.inject(other, { method: 'POST', url: `/v1/trackers/${site}/domains`, payload });
+    expect(claimed.statusCode, claimed.body).toBe(201);
+  });
+
+  it('is the same after a rebuild', async () => {
+    const projections = [
+      partners,
+      team,
+      trackers,
+      sessions,
+      reveals,
+      trackerUsage,
+      webhooks,
+      deliveries,
+      domains,
+    ];
+    const tables = projections.flatMap((one) => one.tables);
+    const rows = async () =>
+      Object.fromEntries(
+        await Promise.all(
+          tables.map(async (table) => {
+            const found = await api.sql.query(
+              `select to_jsonb(t) as row from read.${table} t where to_jsonb(t) -> 'deliveries' is distinct from '0' order by t::text`,
+            );
+            return [table, found.rows] as const;
+          }),
+        ),
+      );
+    await api.caughtUp();
+    const before = await rows();
+    await rebuild({ store: api.runtime.store, url: api.runtime.databaseUrl, projections });
+    expect(await rows()).toEqual(before);
+  });
 });
