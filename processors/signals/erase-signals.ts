@@ -101,5 +101,6 @@ async function eraseOfDay(
       if (!(error instanceof WrongExpectedRevision)) throw error;
     }
   }
-  if (!signal.aborted) throw new ConsumersBehind(`${SIGNALS_PREFIX}${day} has not been read by all consumers`);
+  if (!signal.aborted)
+    throw new ConsumersBehind(`${SIGNALS_PREFIX}${day} has not been read by all consumers`);
 }
