@@ -10,7 +10,7 @@ const LATE_MS = 2_500;
 /** Returns what erasures need. `signal`: ends them early; a repeat completes them. */
 export const erasureDeps = (runtime: Runtime, signal: AbortSignal): VisitorDeps => ({
   ...runtime,
-  consumersOf: followersOf,
+  consumersOf: (prefix) => followersOf(prefix),
   forgetStream: (stream) => forgetLookupStream(runtime.pool, stream),
   lateMs: LATE_MS,
   pause: (ms) => setTimeout(ms),

@@ -73,10 +73,11 @@ export function addPrivacyCommands(program: Command): void {
       const visitor = visitorIn(options, command);
       return running(async (session) => {
         const wanted = await wantedBy(session, visitor, options);
-        if (options.dryRun) return printFound(await find(session, wanted), options);
-        return await exclusiveJob(session.databaseUrl, 'erasure', () =>
-          eraseAndReport(session, wanted, options),
-        );
+        if (options.dryRun) {
+          printFound(await find(session, wanted), options);
+          return;
+        }
+        await exclusiveJob(session.databaseUrl, 'erasure', () => eraseAndReport(session, wanted, options));
       });
     });
 }
@@ -134,10 +135,16 @@ function printFound(found: FoundVisitor, { json }: Options): void {
   const { sessions, reveals, payloads, lookups, ...counts } = found;
   const shown = sessions.map(({ stream: _, ...session }) => session);
   const ofPartners = [...lookups].map(([partner_id, count]) => ({ partner_id, lookups: count }));
-  if (json) return print({ sessions: shown, reveals, payloads, ...counts, lookups: ofPartners }, true);
-  if (isNothing(found)) return say('Nothing is kept of this visitor.');
+  if (json) {
+    print({ sessions: shown, reveals, payloads, ...counts, lookups: ofPartners }, true);
+    return;
+  }
+  if (isNothing(found)) {
+    say('Nothing is kept of this visitor.');
+    return;
+  }
   if (shown.length > 0) say(table(shown));
-  if (reveals.length > 0) say(table(reveals));
+  if (reveals.length > 0) say(table([...reveals]));
   const requested = ofPartners.reduce((sum, one) => sum + one.lookups, 0);
   const sums = { sessions: shown.length, reveals: reveals.length, payloads: payloads.length };
   say(lines({ ...sums, ...counts, lookups: requested }));
@@ -242,6 +249,13 @@ function remainsAfter(
       "what is saved of the visitor's address: the lookup result, work under way and clues",
       'partners share it; --ip without --partner erases it',
       '400 days after it was last asked for; clues 31 days',
+    );
+  }
+  if ('ip' in visitor && partner_id === null && found.saved_results + found.enrichments > 0) {
+    add(
+      'the name of the stream that held the lookup result, a keyed digest of the address',
+      'a deleted stream is never used again',
+      'for ever in EventStoreDB, otherwise 30 days',
     );
   }
   if (config.EVENTSTORE_URL !== undefined) {

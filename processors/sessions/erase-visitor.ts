@@ -245,7 +245,8 @@ export async function eraseVisitor(
   const clues = ip === null ? 0 : await eraseSignals(deps, ip);
   const lookup = ip === null ? null : await eraseLookup(deps, ip);
   if (ip !== null) await notifyErased(pool);
-  await pause(lateMs);
+  const isNothing = found.reveals.length + erased.sessions + clues + (lookup?.saved_results ?? 0) === 0;
+  if (!isNothing) await pause(lateMs);
   const ids = [...new Set([...found.sessions, ...found.reveals].map(({ session_id }) => session_id))];
   erased = addErased(erased, await eraseLateReveals(deps, ids, ERASED));
   if (ip !== null) await forgetLateUses(deps, ip);
