@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
 import { sendSignals, signal } from '../support/signals.ts';
 import { findWords, readTables } from '../support/stored-secrets.ts';
-import { describeOnStores } from '../support/stores.ts';
+import { describeOnStores, scavenge } from '../support/stores.ts';
 import { codeOf, collect, feed, makeTracker } from '../support/tracking.ts';
 
 const VISITOR = '5.9.0.1';
@@ -143,6 +143,14 @@ describeOnStores('erasing a visitor', (env) => {
         event: null,
       });
     if (env.EVENTSTORE_URL === undefined) expect(await shown()).toEqual([]);
+  });
+
+  it('leaves no trace in the log of EventStoreDB after a scavenge', async ({ skip }) => {
+    const { EVENTSTORE_URL } = env;
+    skip(EVENTSTORE_URL === undefined, 'PostgreSQL has no such log');
+    const isScavenged = await scavenge(String(EVENTSTORE_URL), api.runtime.store);
+    skip(!isScavenged, 'the chunks of the node are too large to be completed');
+    expect(await shown()).toEqual([]);
   });
 
   it('leaves what others have of the same tab and the same day', async () => {
