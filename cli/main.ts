@@ -10,6 +10,7 @@ import { addEventsCommands } from './events.ts';
 import { addKeyCommands, addMasterKeyCommands } from './key.ts';
 import { addPartnerCommands } from './partner.ts';
 import { printable } from './print.ts';
+import { addPrivacyCommands } from './privacy.ts';
 import { addLookupCommand, addProviderCommands } from './provider.ts';
 import { Refused } from './session.ts';
 import { addProjectionCommands, addStoreCommands } from './store.ts';
@@ -55,6 +56,7 @@ export function commandLine(): Command {
   addMasterKeyCommands(program);
   addProjectionCommands(program);
   addAuditCommands(program);
+  addPrivacyCommands(program);
   addLookupCommand(program);
   addProviderCommands(program);
   addAnalyticsCommands(program);
@@ -80,6 +82,8 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   'projection rebuild': 'projection rebuild --all',
   'audit billing': 'audit billing --partner demo --month 2026-11',
   'audit anchor': 'audit anchor --partner demo >> anchors.jsonl',
+  'privacy find': 'privacy find --ip 203.0.113.7',
+  'privacy erase': 'privacy erase --ip 203.0.113.7 --dry-run',
   lookup: 'lookup 8.8.8.8',
   'provider try': 'provider try 8.8.8.8',
   'analytics grant': 'analytics grant metabase',

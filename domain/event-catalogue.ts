@@ -78,7 +78,8 @@ export const eventCatalogue: readonly CataloguedStream[] = [
   },
   {
     stream: 'expired-<partner id>-<utc day>',
-    about: 'Ids that expired or were erased on a day, so that the API can answer that they have expired, and counts of what was erased.',
+    about:
+      'Ids that expired or were erased on a day, so that the API can answer that they have expired, and counts of what was erased.',
     lives: '60 days',
     events: { ...sessionExpiryEvents, ...revealExpiryEvents, ...payloadExpiryEvents, ...trackerHourEvents },
   },

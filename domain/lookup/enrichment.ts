@@ -179,7 +179,10 @@ function fail(
 function erase({ ip, saved, open, forgotten }: Enrichment, at: number): EnrichmentEvent[] {
   if (forgotten || (saved === null && open === null)) return [];
   const erased_at = isoTime(at);
-  const forgets: EnrichmentEvent = { type: 'lookup.ResultForgotten.v1', data: { ip, forgotten_at: erased_at } };
+  const forgets: EnrichmentEvent = {
+    type: 'lookup.ResultForgotten.v1',
+    data: { ip, forgotten_at: erased_at },
+  };
   if (open === null) return [forgets];
   const { round, attempts: attempt, kind, reservations } = open;
   const ends = { ip, round, attempt, kind, gave_up_at: erased_at, failures: [], settles: [...reservations] };
@@ -203,7 +206,8 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
   },
 
   decide(command, state) {
-    if (state.forgotten && command.type !== 'Forget' && command.type !== 'Erase') return refuse('result_forgotten');
+    if (state.forgotten && command.type !== 'Forget' && command.type !== 'Erase')
+      return refuse('result_forgotten');
     switch (command.type) {
       case 'Submit':
         return accept(requestOrJoin(command, state));

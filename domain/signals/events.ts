@@ -61,7 +61,10 @@ export const generationOfSignals = (stream: string): number => Number(stream.spl
 
 /** Returns the next generation's stream of a day. */
 export const nextSignalsStream = (stream: string): string =>
-  signalsStream(stream.slice(SIGNALS_PREFIX.length).split(GENERATION)[0] ?? '', generationOfSignals(stream) + 1);
+  signalsStream(
+    stream.slice(SIGNALS_PREFIX.length).split(GENERATION)[0] ?? '',
+    generationOfSignals(stream) + 1,
+  );
 
 /** Returns when all clues of a day have expired and its key is destroyed (ISO 8601). */
 export const signalsExpireAt = (day: string): string => isoTime(Date.parse(day) + (1 + KEPT_DAYS) * DAY);

@@ -1,11 +1,7 @@
 /** Erases what is known of an address: its saved result, the work under way, and which partners had asked for it. */
 import { ownContext } from '../../commands/handle.ts';
 import { handleEnrichment, type LookupStreams } from '../../commands/lookup/enrichment-streams.ts';
-import {
-  ENRICHMENT_PREFIX,
-  enrichmentStream,
-  nextEnrichmentStream,
-} from '../../domain/lookup/events.ts';
+import { ENRICHMENT_PREFIX, enrichmentStream, nextEnrichmentStream } from '../../domain/lookup/events.ts';
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import type { Position } from '../../event-store/port.ts';
 import { createConsumerProgress } from '../consumers.ts';
@@ -67,7 +63,12 @@ export async function eraseLookup(deps: EraseLookupDeps, ip: string): Promise<Fo
   const { reservations } = await findLookup(deps, ip);
   for (const [partner_id, ids] of reservations) {
     const command = { type: 'Erase', partner_id, reservation_ids: ids, at: clock.now() } as const;
-    await intake.submitCommand(intakeStream(partner_id), command, { ...context, partnerId: partner_id }, () => null);
+    await intake.submitCommand(
+      intakeStream(partner_id),
+      command,
+      { ...context, partnerId: partner_id },
+      () => null,
+    );
   }
   await deleteEnded(deps, ip);
   for (const forget of FORGET) await pool.query(forget, [ip]);

@@ -4,11 +4,7 @@
  * receipts go, then bodies, then the sessions. Units that were billed stay; a pending reveal ends without one.
  */
 import type pg from 'pg';
-import {
-  type CommandContext,
-  newId,
-  ownContext,
-} from '../../commands/handle.ts';
+import { type CommandContext, newId, ownContext } from '../../commands/handle.ts';
 import { keepOtherSessions, type LeftTab, readTabSessions } from '../../commands/sessions/keep-sessions.ts';
 import { deliveryId } from '../../commands/webhooks/queue-deliveries.ts';
 import { inChunks } from '../../domain/kernel/chunks.ts';
@@ -80,7 +76,10 @@ export async function eraseSessions(
   for (const batch of inChunks(sessions, BATCH)) {
     await allPassed(deps);
     const current = await whereTheyAre(deps.pool, batch);
-    const reveals = await revealsOf(deps.pool, batch.map(({ session_id }) => session_id));
+    const reveals = await revealsOf(
+      deps.pool,
+      batch.map(({ session_id }) => session_id),
+    );
     erased = addErased(erased, await eraseBatch(deps, current, reveals, reason));
     onProgress(erased.sessions);
   }
@@ -130,7 +129,9 @@ async function allPassed(deps: ErasureDeps): Promise<void> {
     if (signal.aborted || (await consumerProgress.waitFor(head, signal))) return;
   }
   const behind = await consumerProgress.before(head ?? 0n);
-  throw new ConsumersBehind(`these are behind the log, nothing was erased by this step: ${behind.join(', ')}`);
+  throw new ConsumersBehind(
+    `these are behind the log, nothing was erased by this step: ${behind.join(', ')}`,
+  );
 }
 
 const MAX_WAITS = 6;
@@ -185,11 +186,7 @@ async function eraseBatch(
 }
 
 /** Records that ids ended, and waits until no answer shows what they named. */
-async function record(
-  deps: ErasureDeps,
-  kind: Expiring,
-  ids: readonly ExpiringId[],
-): Promise<void> {
+async function record(deps: ErasureDeps, kind: Expiring, ids: readonly ExpiringId[]): Promise<void> {
   const projected = (name: string, position: Position | null): Promise<boolean> =>
     deps.progress.reached([name], position, PROJECTED_MS);
   if (!(await recordExpired(kind, { ...deps, projected }, ids)))
@@ -234,7 +231,13 @@ async function keepCounts(deps: ErasureDeps, hours: readonly CountedHour[]): Pro
     const mark_id = newId();
     const context = ownContext(clock, partner_id);
     const append = (type: keyof typeof trackerHourEvents, data: object): Promise<Position | null> =>
-      recordExpiry(store, partner_id, trackerHourEvents, { type, data: { partner_id, mark_id, ...data } }, context);
+      recordExpiry(
+        store,
+        partner_id,
+        trackerHourEvents,
+        { type, data: { partner_id, mark_id, ...data } },
+        context,
+      );
     const marked = await append('usage.TrackerHoursMarked.v1', {
       hours: own.map(({ tracker_id, hour }) => [tracker_id, hour]),
     });
@@ -308,7 +311,11 @@ async function eraseBodies(deps: ErasureDeps, ids: readonly ExpiringId[], reason
     await deleteStream({ ...deps, consumerProgress }, `${PAYLOAD_PREFIX}${event_id}`);
   });
   const stored = new Set(rows.map(({ event_id }) => event_id));
-  await record(deps, expiringPayloads, all.filter(({ id }) => stored.has(id)));
+  await record(
+    deps,
+    expiringPayloads,
+    all.filter(({ id }) => stored.has(id)),
+  );
   await pool.query('delete from work.expiring where kind = $1 and id = any ($2)', [
     expiringPayloads.name,
     all.map(({ id }) => id),

@@ -62,14 +62,27 @@ export async function eraseSignals(deps: EraseSignalsDeps, ip: string): Promise<
   const { store, progress } = deps;
   if (!(await progress.reached(['signals'], await store.head(), PROJECTED_MS)))
     throw new ConsumersBehind('the read model signals is behind the log');
-  let erased = 0;
-  for (const { day, visitor, clues } of await findClues(deps, ip)) {
+  const found = await findClues(deps, ip);
+  const unfinished = await interruptedDays(deps);
+  for (const day of new Set([...found.map((one) => one.day), ...unfinished])) {
+    const visitor = (await deps.dayKeys.of(day))?.digest(visitorText(ip));
     await eraseOfDay(deps, day, (clue) => clue.visitor === visitor);
-    erased += clues;
   }
   if (!(await progress.reached(['signals'], await store.head(), PROJECTED_MS)))
     throw new ConsumersBehind('the read model signals is behind the log');
-  return erased;
+  return found.reduce((sum, { clues }) => sum + clues, 0);
+}
+
+/** Lists the days whose earlier stream an interrupted erasure has left: the read model shows no clue of it any more. */
+async function interruptedDays({ store, pool }: EraseSignalsDeps): Promise<string[]> {
+  const { rows } = await pool.query<{ day: string; generation: number }>(
+    'select day::text, generation from read.signal_day where generation > 0',
+  );
+  const days: string[] = [];
+  for (const { day, generation } of rows) {
+    for await (const _ of store.readStream(signalsStream(day, generation - 1), { limit: 1 })) days.push(day);
+  }
+  return days;
 }
 
 /** Replaces the day's stream by one without the clues, and that one too if it has such that another erasure had kept. */
@@ -101,5 +114,6 @@ async function eraseOfDay(
       if (!(error instanceof WrongExpectedRevision)) throw error;
     }
   }
-  if (!signal.aborted) throw new ConsumersBehind(`${SIGNALS_PREFIX}${day} has not been read by all consumers`);
+  if (!signal.aborted)
+    throw new ConsumersBehind(`${SIGNALS_PREFIX}${day} has not been read by all consumers`);
 }

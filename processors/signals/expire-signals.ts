@@ -40,7 +40,8 @@ export async function expireSignals(
     if (signal.aborted) return;
     const passed = await consumerProgress.passed();
     const isRead = passed !== null && BigInt(row.last_position) <= passed;
-    if (isRead && (await retireDay({ store, consumerProgress, passed, clock, signal }, row))) await forget(row.day);
+    if (isRead && (await retireDay({ store, consumerProgress, passed, clock, signal }, row)))
+      await forget(row.day);
     else left.push(row);
   }
   await reportBlocked(options, left);

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { generationOfSignals, signalEvents } from '../../domain/signals/events.ts';
-import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
+import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { Projection } from '../projection.ts';
 import { toJson } from '../tables.ts';
 
