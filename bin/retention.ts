@@ -7,6 +7,7 @@ import { SIGNALS_PREFIX } from '../domain/signals/events.ts';
 import { DELIVERIES_PREFIX, WEBHOOKS_PREFIX } from '../domain/webhooks/events.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Job } from '../platform/clock/periodically.ts';
+import { exclusiveJob } from '../platform/postgres/transactions.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { type Expiring, type SweepOptions, sweep } from '../processors/expiry.ts';
 import { forgetResults } from '../processors/lookup/forget-results.ts';
@@ -106,11 +107,14 @@ export function retentionJobs(runtime: Runtime, metrics: Metrics, signal: AbortS
 /** Recorded with the ids of sessions and receipts that a partner's deletion has ended. */
 const PARTNER_DELETED = 'partner_deleted';
 
-/** Goes on with the deletion of partners. */
+/** Goes on with the deletion of partners. `onEnded`: called with numbers of sessions that have ended. */
 export function endDeletedPartners(
-  deps: Deps & Pick<Runtime, 'config' | 'endpoints'>,
+  deps: Deps & Pick<Runtime, 'config' | 'databaseUrl' | 'endpoints'>,
   signal: AbortSignal,
+  onEnded: (sessions: number) => void = () => undefined,
 ): Promise<void> {
+  // Not beside an erasure by the command, which may meet the same sessions.
+  const alone = <T>(work: () => Promise<T>): Promise<T> => exclusiveJob(deps.databaseUrl, 'erasure', work);
   const erasing = { ...deps, consumersOf: (prefix: string) => followersOf(prefix), signal };
   return endPartners({
     ...deps,
@@ -118,8 +122,9 @@ export function endDeletedPartners(
     deleteTracker: createTrackerCommands(deps.store, deps.config.TRACKERS_PER_PARTNER).delete,
     deleteEndpoint: (partner_id, webhook_id, context) =>
       deleteEndpoint(deps.endpoints, { partner_id, webhook_id }, context),
-    endSessions: (sessions) => eraseSessions(erasing, sessions, PARTNER_DELETED),
-    endReveals: (sessionIds) => eraseLateReveals(erasing, sessionIds, PARTNER_DELETED),
+    endSessions: async (sessions) =>
+      onEnded((await alone(() => eraseSessions(erasing, sessions, PARTNER_DELETED))).sessions),
+    endReveals: (sessionIds) => alone(() => eraseLateReveals(erasing, sessionIds, PARTNER_DELETED)),
     upToDate: async (names) => deps.progress.reached(names, await deps.store.head(), PROJECTED_MS),
   });
 }

@@ -6,7 +6,7 @@ import { type Anchor, anchorSchema } from '../domain/billing/anchors.ts';
 import { auditBilling, type BillingAudit, makeAnchor } from '../processors/billing/audit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
 import { listPartnerIds } from '../queries/partners/partners.ts';
-import { ledgerOf } from './find-partner.ts';
+import { ledgerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 

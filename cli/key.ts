@@ -5,8 +5,8 @@ import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import { keyFileIn } from '../platform/crypto/master-key.ts';
 import { RotationImpossible, rotateMaster } from '../processors/rotate-master.ts';
 import { findKey, listKeys } from '../queries/partners/partners.ts';
-import { partnerOf } from './find-partner.ts';
 import { allowance, given, instant, type LimitOptions, limitsIn, wholeFrom } from './options.ts';
+import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 

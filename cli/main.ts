@@ -9,6 +9,7 @@ import { addCompletionCommand } from './completion.ts';
 import { addEventsCommands } from './events.ts';
 import { addKeyCommands, addMasterKeyCommands } from './key.ts';
 import { addPartnerCommands } from './partner.ts';
+import { addPartnerLifeCommands } from './partner-life.ts';
 import { printable } from './print.ts';
 import { addPrivacyCommands } from './privacy.ts';
 import { addLookupCommand, addProviderCommands } from './provider.ts';
@@ -50,7 +51,7 @@ export function commandLine(): Command {
       new Option('--role <role>', 'what this process does').choices(['all', 'api', 'workers']).default('all'),
     )
     .action(async ({ role }: { role: Role }) => (await import('../bin/serve.ts')).serve(role, process.env));
-  addPartnerCommands(program);
+  addPartnerLifeCommands(addPartnerCommands(program));
   addKeyCommands(program);
   addUserCommands(program);
   addMasterKeyCommands(program);
@@ -82,6 +83,8 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   'projection rebuild': 'projection rebuild --all',
   'audit billing': 'audit billing --partner demo --month 2026-11',
   'audit anchor': 'audit anchor --partner demo >> anchors.jsonl',
+  'partner suspend': 'partner suspend acme',
+  'partner delete': 'partner delete acme --yes',
   'privacy find': 'privacy find --ip 203.0.113.7',
   'privacy erase': 'privacy erase --ip 203.0.113.7 --dry-run',
   lookup: 'lookup 8.8.8.8',

@@ -1,11 +1,15 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
+import { endDeletedPartners } from '../bin/retention.ts';
 import { changePartner } from '../commands/partners/manage-partner.ts';
+import { AnotherRuns } from '../platform/postgres/transactions.ts';
+import { ConsumersBehind } from '../processors/retire-streams.ts';
 import { findDeletedPartner, findPartner } from '../queries/partners/partners.ts';
-import { partnerOf } from './find-partner.ts';
+import { partnerOf } from './partner.ts';
 import { print, printable } from './print.ts';
-import { Refused, type Session, withSession } from './session.ts';
+import { progressBar } from './progress.ts';
+import { Refused, type Session, withSession, withWorkers } from './session.ts';
 
 interface Options {
   readonly json: boolean;
@@ -41,7 +45,7 @@ export function addPartnerLifeCommands(partner: Command): void {
     .action((idOrName: string, options: DeleteOptions, command: Command) => {
       if (!options.yes && process.stdin.isTTY !== true)
         command.error('error: without a terminal to type the name on, say --yes: partner delete acme --yes');
-      return withSession((session) => deletePartner(session, idOrName, options));
+      return withWorkers((session) => deletePartner(session, idOrName, options));
     });
 }
 
@@ -66,7 +70,6 @@ async function change(
   await session.shown(changed.value.position);
 }
 
-/** The running service takes the partner apart (`processors/partners/end-partners.ts`). */
 async function deletePartner(session: Session, idOrName: string, options: DeleteOptions): Promise<void> {
   const { db, store, projected } = session;
   await projected(await store.head());
@@ -79,10 +82,29 @@ async function deletePartner(session: Session, idOrName: string, options: Delete
       throw new Refused(`not deleted: that is not the name ${name}`);
     await change(session, 'DeletePartner', partner_id);
   }
+  await takeApart(session);
   print(
     { partner_id, name, state: isDeleted && partner.ended_at !== null ? 'ended' : 'deleted' },
     options.json,
   );
+}
+
+/** Does what a running service does too, and leaves to it what it is at already. */
+async function takeApart(session: Session): Promise<void> {
+  const bar = progressBar('ending sessions', null);
+  let ended = 0;
+  const count = (sessions: number): void => {
+    ended += sessions;
+    bar.update(ended);
+  };
+  try {
+    await endDeletedPartners(session, new AbortController().signal, count);
+  } catch (error) {
+    if (!(error instanceof AnotherRuns || error instanceof ConsumersBehind)) throw error;
+    process.stderr.write('doorplate: deleted; the running service ends what the partner had\n');
+  } finally {
+    bar.end();
+  }
 }
 
 async function isTyped(name: string): Promise<boolean> {

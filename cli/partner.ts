@@ -3,14 +3,29 @@ import { createPartner, setCeilings } from '../commands/partners/manage-partner.
 import { isoTime } from '../domain/kernel/time.ts';
 import type { Ceilings } from '../domain/partners/events.ts';
 import { monthEnd, monthStart } from '../queries/billing/reveal-units.ts';
-import { findPartner, listPartners } from '../queries/partners/partners.ts';
+import { findDeletedPartner, findPartner, listPartners } from '../queries/partners/partners.ts';
 import { readPartnerUse } from '../read-api/usage/partner-usage.ts';
-import { partnerOf } from './find-partner.ts';
 import { allowance, given, type LimitOptions, limitsIn, wholeFrom } from './options.ts';
-import { addPartnerLifeCommands } from './partner-life.ts';
 import { print } from './print.ts';
 import { progressBar } from './progress.ts';
 import { Refused, type Session, withSession } from './session.ts';
+
+/** Finds a partner by id or name. @throws Refused if there is none */
+export async function partnerOf({ db, store, projected }: Session, idOrName: string) {
+  await projected(await store.head());
+  const partner = await findPartner(db, idOrName);
+  if (!partner) throw new Refused(`partner_not_found: ${idOrName}`);
+  return partner;
+}
+
+/** Finds the partner of a ledger, which outlives its partner. @throws Refused if there is none */
+export async function ledgerOf(session: Session, idOrName: string): Promise<string> {
+  await session.projected(await session.store.head());
+  const { db } = session;
+  const partner = (await findPartner(db, idOrName)) ?? (await findDeletedPartner(db, idOrName));
+  if (!partner) throw new Refused(`partner_not_found: ${idOrName}`);
+  return partner.partner_id;
+}
 
 type CeilingOptions = LimitOptions & { readonly keys?: number; readonly domains?: number };
 
@@ -34,8 +49,8 @@ const ceilingsIn = (options: CeilingOptions): Partial<Ceilings> => ({
   ...given({ keys: options.keys, domains: options.domains }),
 });
 
-/** Adds `doorplate partner create|update|list|suspend|resume|delete`. */
-export function addPartnerCommands(program: Command): void {
+/** Adds `doorplate partner create|update|list`. @returns the command `partner` */
+export function addPartnerCommands(program: Command): Command {
   const partner = program.command('partner').description('partner accounts');
 
   withCeilings(partner.command('create <name>').description('make a partner account')).action(
@@ -66,8 +81,7 @@ export function addPartnerCommands(program: Command): void {
     .description('all partner accounts, with their use of this month')
     .option('--json', 'print JSON', false)
     .action(({ json }: { json: boolean }) => withSession((session) => listWithUse(session, json)));
-
-  addPartnerLifeCommands(partner);
+  return partner;
 }
 
 /** One statement a partner, so that none is long however many there are. */

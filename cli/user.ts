@@ -6,7 +6,7 @@ import { forgetUser, giveFirstPassword } from '../processors/partners/logins.ts'
 import { turnOffSecondFactor } from '../processors/partners/second-factor.ts';
 import { listUsers } from '../queries/partners/partners.ts';
 import { findMember, listOwners } from '../queries/partners/team.ts';
-import { partnerOf } from './find-partner.ts';
+import { partnerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 

@@ -81,7 +81,7 @@ async function endPartner(deps: EndPartnersDeps, { partner_id, deleted_at }: End
     await deps.endSessions(sessions.toSorted((one, other) => (one.stream < other.stream ? -1 : 1)));
   }
   const late = await rowsOf<{ session_id: string }>(deps, REVEALS, partner_id);
-  await deps.endReveals([...new Set(late.map(({ session_id }) => session_id))]);
+  if (late.length > 0) await deps.endReveals([...new Set(late.map(({ session_id }) => session_id))]);
   left += late.length + (await rowsOf(deps, DOMAINS, partner_id)).length;
   if (left === 0 && isSettled && !signal.aborted)
     await changePartner(store, 'EndPartner', partner_id, context);

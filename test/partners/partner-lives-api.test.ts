@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endDeletedPartners } from '../../bin/retention.ts';
 import { ownContext } from '../../commands/handle.ts';
-import { revokeKey } from '../../commands/partners/manage-partner.ts';
+import { changePartner, revokeKey } from '../../commands/partners/manage-partner.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { domains } from '../../projections/domains/domains.ts';
@@ -303,9 +303,11 @@ describe('a deleted partner', () => {
   it('is deleted by a command that wants its name typed, or --yes', async () => {
     const asked = await command('partner', 'delete', name);
     expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining('--yes')]);
-    const deleted = { partner_id: key.partner_id, name, state: 'deleted' };
-    expect(await partner('delete', name, '--yes')).toEqual(deleted);
-    expect(await partner('delete', name, '--yes')).toMatchObject({ partner_id: key.partner_id });
+    const { partner_id } = await partner('create', 'brief');
+    const deleted = { partner_id, name: 'brief', state: 'deleted' };
+    expect(await partner('delete', 'brief', '--yes')).toEqual(deleted);
+    expect((await partner('create', 'brief')).partner_id).not.toBe(partner_id);
+    await changePartner(api.runtime.store, 'DeletePartner', key.partner_id, ownContext(clock));
   });
 
   it('has its keys, its pixels and its users refused at once, and its name free', async () => {
@@ -323,8 +325,7 @@ describe('a deleted partner', () => {
     );
     expect((await owner.get('')).statusCode).toBe(303);
     expect((await command('partner', 'resume', key.partner_id)).code).toBe(1);
-    const again = await partner('create', name);
-    expect(again.partner_id).not.toBe(key.partner_id);
+    expect((await partner('create', name)).partner_id).not.toBe(key.partner_id);
     expect((await command('partner', 'create', name)).stderr).toContain('partner_exists');
   });
 
@@ -359,15 +360,6 @@ describe('a deleted partner', () => {
     expect(rows).toHaveLength(1);
   });
 
-  it('frees the names of its users and its domains for others', async () => {
-    const other = await api.key();
-    await makeUser(api, other.partner_id, { name: userName });
-    const site = await makeTracker(api, other);
-    const payload = { hostname: HOSTNAME };
-    const claimed = await api.inject(other, { method: 'POST', url: `/v1/trackers/${site}/domains`, payload });
-    expect(claimed.statusCode, claimed.body).toBe(201);
-  });
-
   it('is the same after a rebuild', async () => {
     const projections = [
       partners,
@@ -396,5 +388,14 @@ describe('a deleted partner', () => {
     const before = await rows();
     await rebuild({ store: api.runtime.store, url: api.runtime.databaseUrl, projections });
     expect(await rows()).toEqual(before);
+  });
+
+  it('frees the names of its users and its domains for others', async () => {
+    const other = await api.key();
+    await makeUser(api, other.partner_id, { name: userName });
+    const site = await makeTracker(api, other);
+    const payload = { hostname: HOSTNAME };
+    const claimed = await api.inject(other, { method: 'POST', url: `/v1/trackers/${site}/domains`, payload });
+    expect(claimed.statusCode, claimed.body).toBe(201);
   });
 });
