@@ -27,6 +27,16 @@ describe('a dashboard user', () => {
     given(userDecider, [made, removed]).when(create()).thenRefused('user_exists');
   });
 
+  it('has a free name again once its partner was deleted, a removed one too', () => {
+    const released: UserEvent = { type: 'partners.UserReleased.v1', data: { ...ofUser, released_at: at } };
+    const release = { type: 'ReleaseUser', ...ofUser, at: AT } as const;
+    given(userDecider, [made]).when(release).thenEvents([released]);
+    given(userDecider, [made, removed]).when(release).thenEvents([released]);
+    given(userDecider, [made, removed, released]).when(create()).thenEvents([made]);
+    const again: UserEvent = { ...made, data: { ...made.data, partner_id: user_id } } as UserEvent;
+    given(userDecider, [made, released, again]).when(release).thenEvents([]);
+  });
+
   it('is removed once', () => {
     given(userDecider, [made]).when(change('RemoveUser')).thenEvents([removed]);
   });
