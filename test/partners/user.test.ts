@@ -1,4 +1,4 @@
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { UserEvent } from '../../domain/partners/events.ts';
 import { userDecider } from '../../domain/partners/user.ts';
 import { given } from '../domain/deciding.ts';
@@ -32,7 +32,8 @@ describe('a dashboard user', () => {
     const release = { type: 'ReleaseUser', ...ofUser, at: AT } as const;
     given(userDecider, [made]).when(release).thenEvents([released]);
     given(userDecider, [made, removed]).when(release).thenEvents([released]);
-    given(userDecider, [made, removed, released]).when(create()).thenEvents([made]);
+    const state = [made, removed, released].reduce(userDecider.evolve, userDecider.initial);
+    expect(userDecider.decide(create(), state)).toEqual({ ok: true, value: [made] });
     const again: UserEvent = { ...made, data: { ...made.data, partner_id: user_id } } as UserEvent;
     given(userDecider, [made, released, again]).when(release).thenEvents([]);
   });
