@@ -5,8 +5,9 @@ import { openApiDocument, openApiRoute } from '../http/docs/openapi.ts';
 import { createCallRates } from '../http/server/call-rates.ts';
 import { healthRoute } from '../http/server/health.ts';
 import { createMisfits } from '../http/server/misfits.ts';
+import { createProbes, type SeenProbe } from '../http/server/probe.ts';
 import { buildServer } from '../http/server/server.ts';
-import { createIsTrusted } from '../http/server/visitor.ts';
+import { createIsTrusted, createVisitorAddress } from '../http/server/visitor.ts';
 import { loadConfig } from '../platform/config/config.ts';
 import type { Leases } from '../platform/leases/leases.ts';
 import { createRateLimiter } from '../platform/limits/rate-limit.ts';
@@ -49,6 +50,8 @@ const absent: unknown = new Proxy(() => absent, { get: () => absent, apply: () =
 
 export interface Api {
   readonly app: FastifyInstance;
+  /** The last request of `doorplate doctor`. */
+  readonly lastProbe: () => SeenProbe | null;
   /** @throws where the port is taken (`EADDRINUSE`) */
   listen(host: string, port: number): Promise<void>;
   close(): Promise<void>;
@@ -69,6 +72,12 @@ export async function buildApi(
   const rates = createCallRates(limiter, config);
   const keyUses = createKeyUses(runtime);
   const document = openApiDocument(routes, { publicUrl });
+  const isTrusted = createIsTrusted(config.TRUSTED_PROXIES);
+  const probes = createProbes({
+    isOwnHost: context.served.isOwn,
+    isTrusted,
+    clientOf: createVisitorAddress(config.TRUSTED_PROXIES),
+  });
   const dashboard = buildDashboard(context, { routes, admit: rates.admit });
   const app = buildServer({
     routes: [...routes, openApiRoute(document), ...docsRoutes(), ...dashboard.routes],
@@ -80,12 +89,8 @@ export async function buildApi(
     quotaOf: rates.quotaOf,
     guard: {
       hosts: context.served,
-      misfits: createMisfits({
-        publicUrl,
-        isTrusted: createIsTrusted(config.TRUSTED_PROXIES),
-        log,
-        now: clock.now,
-      }),
+      misfits: createMisfits({ publicUrl, isTrusted, log, now: clock.now }),
+      probes,
     },
     isHttps: publicUrl.startsWith('https:'),
     maxConnections: config.MAX_CONNECTIONS,
@@ -96,6 +101,7 @@ export async function buildApi(
   });
   return {
     app,
+    lastProbe: probes.last,
     listen: async (host, port) => void (await app.listen({ host, port })),
     close: async () => {
       await app.close();

@@ -31,11 +31,11 @@ import {
 } from '../read-api/reveals/companies.ts';
 import { searchSessions } from '../read-api/sessions/sessions.ts';
 import {
+  createTrackerDays,
   type Range,
   readAllowance,
   readLookupDays,
   readStartState,
-  readTrackerDays,
 } from '../read-api/usage/partner-usage.ts';
 import { type ApiDeps, createApi, type Visit } from '../web/dashboard/api.ts';
 import type { InstallEvidence } from '../web/dashboard/install-findings.ts';
@@ -134,7 +134,7 @@ const dashboardOverview = (runtime: Runtime, waitForHead: WaitForHead): Overview
   lookups: upToDate(waitForHead, (partnerId: string, range: Range) =>
     readLookupDays(runtime.db, partnerId, range),
   ),
-  trackerDays: (partnerId, trackerId, range) => readTrackerDays(runtime.db, partnerId, trackerId, range),
+  trackerDays: createTrackerDays(runtime.db, runtime.clock.now),
   companies: (partnerId: string, trackerId: string | null, { from, to }: Range, asFile = false) =>
     listCompanies(
       runtime.db,

@@ -23,7 +23,7 @@ import {
 } from '../platform/crypto/keyring.ts';
 import { loadMasterKey, type MasterKey } from '../platform/crypto/master-key.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
-import { hasDatabase } from '../platform/embedded/location.ts';
+import { folderOfDatabase } from '../platform/embedded/location.ts';
 import { coalesceNext } from '../platform/limits/coalesce.ts';
 import { MigrationError, migrate, NoData } from '../platform/postgres/migrate.ts';
 import { endPool, openPool } from '../platform/postgres/pool.ts';
@@ -158,7 +158,7 @@ const migrated = (config: Config, databaseUrl: string, mayBegin: boolean): Promi
  * Refuses a command in a folder without data, because the embedded PostgreSQL would make some. @throws NothingThere
  */
 export function refuseEmptyFolder({ DATABASE_URL }: Pick<Config, 'DATABASE_URL'>, dataDir: string): void {
-  if (DATABASE_URL !== undefined || hasDatabase(dataDir)) return;
+  if (DATABASE_URL !== undefined || folderOfDatabase(dataDir) !== null) return;
   throw new NothingThere(
     `no server and no data in ${dataDir} (DATA_DIR). ${START_FIRST}, or set DATA_DIR to the folder that it uses`,
   );

@@ -6,7 +6,7 @@ import { enterLeases, type Leases } from '../platform/leases/leases.ts';
 import { eventStoreProblem } from '../platform/postgres/unavailable.ts';
 import { createLogger, type Logger } from '../platform/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../platform/telemetry/metrics.ts';
-import { startOpsServer } from '../platform/telemetry/ops-server.ts';
+import { sendJson, startOpsServer } from '../platform/telemetry/ops-server.ts';
 import { createShutdown, type Shutdown } from '../platform/telemetry/shutdown.ts';
 import { useTracing } from '../platform/telemetry/spans.ts';
 import { createStateMetrics, type StateOfThings } from '../platform/telemetry/state-metrics.ts';
@@ -126,6 +126,7 @@ async function startParts(role: Role, config: Config, log: Logger, shutdown: Shu
   if (workers) shutdown.register('workers', workers.close);
 
   let serving = false;
+  let served: Api | null = null;
   const ops = await startOpsServer({
     host: config.OPS_HOST,
     hostNames: config.OPS_HOSTS,
@@ -135,6 +136,7 @@ async function startParts(role: Role, config: Config, log: Logger, shutdown: Shu
     handlers: {
       'GET /tls-allowed': tlsAllowed(runtime),
       'POST /signals': signalsIntake(runtime, metrics),
+      'GET /probe': (_request, response) => sendJson(response, 200, { last: served?.lastProbe() ?? null }),
     },
     log,
   });
@@ -151,6 +153,7 @@ async function startParts(role: Role, config: Config, log: Logger, shutdown: Shu
   const api = await buildApi(runtime, leases, publicUrl, () => serving, metrics);
   const demo = role === 'all' ? await ensureDemo(runtime, publicUrl) : null;
   await listen(api, config.HOST, config.PORT);
+  served = api;
   serving = true;
   shutdown.register('api', () => {
     serving = false;

@@ -2,6 +2,7 @@ import { periodically } from '../platform/clock/periodically.ts';
 import { endsWithin } from '../platform/clock/waiting.ts';
 import type { Leases } from '../platform/leases/leases.ts';
 import { sweepRates } from '../platform/limits/rate-limit.ts';
+import { sampleDisk } from '../platform/postgres/disk-samples.ts';
 import { CHECKPOINTS_CHANNEL, DUE_CHANNEL, Listener } from '../platform/postgres/notifications.ts';
 import { createMetrics, type Metrics } from '../platform/telemetry/metrics.ts';
 import { sweepClaims } from '../processors/claims.ts';
@@ -41,6 +42,7 @@ function sharedWork({ runtime, metrics }: WorkerContext): WorkerModule {
       ['7 * * * *', () => sweepClaims(pool, clock.now())],
       ['* * * * *', () => sweepRates(pool, clock.now())],
       ['11 * * * *', () => forgetInstallEvidence(pool, clock.now())],
+      ['17 * * * *', () => sampleDisk(pool, clock.now())],
       ...retentionJobs(runtime, metrics, signal),
     ],
   };

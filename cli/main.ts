@@ -8,6 +8,9 @@ import { addAuditCommands } from './audit.ts';
 import { addCompletionCommand } from './completion.ts';
 import { addEventsCommands } from './events.ts';
 import { addKeyCommands, addMasterKeyCommands } from './key.ts';
+import { addDoctorCommand } from './operations/doctor.ts';
+import { addStatusCommand } from './operations/status.ts';
+import { addUpgradeCommands } from './operations/upgrade.ts';
 import { addPartnerCommands } from './partner.ts';
 import { addPartnerLifeCommands } from './partner-life.ts';
 import { printable } from './print.ts';
@@ -51,6 +54,9 @@ export function commandLine(): Command {
       new Option('--role <role>', 'what this process does').choices(['all', 'api', 'workers']).default('all'),
     )
     .action(async ({ role }: { role: Role }) => (await import('../bin/serve.ts')).serve(role, process.env));
+  addStatusCommand(program);
+  addDoctorCommand(program);
+  addUpgradeCommands(program);
   addPartnerLifeCommands(addPartnerCommands(program));
   addKeyCommands(program);
   addUserCommands(program);

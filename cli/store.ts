@@ -6,6 +6,7 @@ import { beginEpoch } from '../commands/epochs/epochs.ts';
 import { loadConfig } from '../platform/config/config.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
 import { DumpError, dumpTo, loadFrom } from '../platform/postgres/dump.ts';
+import { migrate } from '../platform/postgres/migrate.ts';
 import { createLogger } from '../platform/telemetry/log.ts';
 import { allProjections, projectionGroups } from '../projections/all.ts';
 import { rebuild } from '../projections/rebuild.ts';
@@ -117,6 +118,13 @@ export function addStoreCommands(program: Command): void {
     .action(async (folder: string, { json }: { json: boolean }) => {
       print((await withDatabase('own', (url) => loadFrom(url, folder))).rows, json);
     });
+  store
+    .command('make-tables')
+    .description('make the tables in an empty database, for a restore by hand')
+    .option('--json', 'print JSON', false)
+    .action(async ({ json }: { json: boolean }) =>
+      print({ migrations: await withDatabase('own', (url) => migrate(url)) }, json),
+    );
   store
     .command('new-epoch')
     .description(

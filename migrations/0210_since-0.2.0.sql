@@ -108,6 +108,9 @@ comment on column analytics.providers.unknown is 'Answers that the address is un
 comment on column analytics.providers.taken is 'Results whose company is this provider''s.';
 comment on column analytics.providers.duration_ms is 'Sum of the durations of the calls, milliseconds.';
 
+alter table read.reveal add column company_key text;
+comment on column read.reveal.company_key is 'MD5 of the name of the company that was found, in lower case; null: none, or completed before 0.3.0 and not rebuilt.';
+
 alter table read.reservation add column attempts_before integer not null default 0;
 comment on column read.reservation.attempts_before is 'Failed attempts of the enrichment from before this reservation joined it.';
 

@@ -108,13 +108,16 @@ create index concurrently webhook_delivery_to_expire on read.webhook_delivery (w
 drop index concurrently if exists read.webhook_delivery_listed;
 create index concurrently webhook_delivery_listed on read.webhook_delivery (webhook_id, state, type, created_at, position);
 
--- The dashboard groups the newest reveals that found a company, and lists those of one company. A digest, because a name may be
--- longer than an entry of an index.
+-- The dashboard groups the newest reveals that found a company in the index alone, and lists those of one company.
 drop index concurrently if exists read.reveal_of_company;
-create index concurrently reveal_of_company on read.reveal (partner_id, expires_at) where result ->> 'match_type' = 'company';
+create index concurrently reveal_of_company
+  on read.reveal (partner_id, expires_at, company_key, tracker_id, session_id) where company_key is not null;
 drop index concurrently if exists read.reveal_of_company_name;
-create index concurrently reveal_of_company_name
-  on read.reveal (partner_id, md5(lower(result -> 'company' ->> 'name')), completed_at) where result ->> 'match_type' = 'company';
+create index concurrently reveal_of_company_name on read.reveal (partner_id, company_key, completed_at) where company_key is not null;
+
+-- The dashboard's list of sessions is filtered by country.
+drop index concurrently if exists read.session_of_country;
+create index concurrently session_of_country on read.session (partner_id, visitor_country, position);
 
 -- Units of a tracker are summed by day in the index alone.
 drop index concurrently if exists read.reveal_unit_of_tracker;

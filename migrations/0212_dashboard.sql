@@ -191,6 +191,18 @@ alter table read.webhook_health add column last_error text, add column last_http
 comment on column read.webhook_health.last_error is 'Why the last attempt failed; null: it succeeded, or there was none.';
 comment on column read.webhook_health.last_http_status is 'Status of the response to the last attempt; null: none.';
 
+alter table work.provider_day add column last_answered_at timestamptz, add column last_failed_at timestamptz;
+comment on column work.provider_day.last_answered_at is 'When it last answered; null: not on this day, or counted by a release before 0.3.0.';
+comment on column work.provider_day.last_failed_at is 'When it last failed; null as above.';
+
+create table work.disk_sample (
+  taken_at timestamptz primary key,
+  used_bytes bigint not null
+);
+comment on table work.disk_sample is 'Size of the database by hour, kept for 8 days: how fast it grows. Written by a job.';
+comment on column work.disk_sample.taken_at is 'By the clock of the process.';
+comment on column work.disk_sample.used_bytes is 'pg_database_size of this database.';
+
 -- Partners that the operator suspends, resumes and deletes.
 alter table read.partner
   add column suspended_at timestamptz,

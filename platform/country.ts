@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { open } from 'maxmind';
 import type { Logger } from 'pino';
 import { parsePublicAddress } from '../domain/kernel/address.ts';
 import { describeMmdb, type Mmdb, openMmdb, openReloadingFile } from './data-file.ts';
@@ -39,6 +40,12 @@ export async function createCountries(file: string | undefined, log: Logger): Pr
     }
   };
   return { countryOf, close };
+}
+
+/** Returns the name of the table of countries and when it was built, milliseconds. @throws Error if it cannot be read */
+export async function ageOfCountries(file = packagedFile()): Promise<{ name: string; builtAt: number }> {
+  const { metadata } = await open(file);
+  return { name: metadata.databaseType, builtAt: metadata.buildEpoch.getTime() };
 }
 
 function openCountries(content: Buffer): Mmdb {

@@ -63,10 +63,11 @@ async function fillReveals({ databaseUrl }: Pick<Runtime, 'databaseUrl'>, tracke
   try {
     await db.query(
       `insert into read.reveal (reveal_id, session_id, tracker_id, partner_id, user_id, created_at, expires_at, completed_at,
-                                billable, result, last_revision, last_position)
+                                billable, result, company_key, last_revision, last_position)
        select gen_random_uuid(), session_id, tracker_id, partner_id, 'nobody', first_seen_at, expires_at, first_seen_at, true,
               json_build_object('match_type', 'company', 'company_found', true, 'network', null,
-                                'company', json_build_object('name', 'Company ' || position % $2)), 1, position
+                                'company', json_build_object('name', 'Company ' || position % $2)),
+              md5(lower('Company ' || position % $2)), 1, position
        from read.session where tracker_id = $1 and (position / 4) % $3 = 0`,
       [tracker, COMPANIES, REVEALED_ONE_IN],
     );

@@ -6,10 +6,12 @@ import type { Reply } from '../contract/route.ts';
 import { type ErrorCode, type RefusalOptions, refusal } from '../errors/error-catalog.ts';
 import type { Misfits } from './misfits.ts';
 import { isHost, type ServedHosts } from './own-host.ts';
+import type { Probes } from './probe.ts';
 
 export interface GuardDeps {
   readonly hosts: Pick<ServedHosts, 'isOwn' | 'isCustomDomain'>;
   readonly misfits: Misfits;
+  readonly probes: Pick<Probes, 'note'>;
 }
 
 /** Sends the refusal; the hook that calls it does not go on. */
@@ -23,7 +25,7 @@ export function refuse(
 }
 
 /** Returns the hook of a path. */
-export function guard(url: string, { hosts, misfits }: GuardDeps): onRequestHookHandler {
+export function guard(url: string, { hosts, misfits, probes }: GuardDeps): onRequestHookHandler {
   const hasParameters = url.includes(':');
   const isTracking = url.startsWith('/tracking/');
   return (request, reply, done) => {
@@ -34,6 +36,7 @@ export function guard(url: string, { hosts, misfits }: GuardDeps): onRequestHook
     if (hasParameters && Object.values(request.params as object).includes(''))
       return refuse(request, reply, 'not_found');
     misfits.noteForwarding(raw);
+    probes.note(raw);
     const host = raw.headers.host ?? '';
     if (hosts.isOwn(host)) return done();
     // A proxy or a browser could read a Host that is none (RFC 9112 section 3.2: 400) as a custom domain.

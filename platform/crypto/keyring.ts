@@ -84,6 +84,21 @@ async function makeDurably(pool: pg.Pool, master: MasterKey, name: string, made:
 export const resealKeys = (pool: pg.Pool, master: MasterKey): Promise<number> =>
   reseal(pool, master, () => true);
 
+/** Returns the names of keys that a master key does not open. */
+export async function keysThatDoNotOpen(pool: pg.Pool, master: MasterKey): Promise<string[]> {
+  const { rows } = await pool.query<Row>(
+    'select name, master_key_id, sealed from work.keyring order by name',
+  );
+  return rows.flatMap((row) => {
+    try {
+      openRow(master, row);
+      return [];
+    } catch {
+      return [row.name];
+    }
+  });
+}
+
 /** Binds keys of an earlier version to their names, except those under another master key. @returns the number of keys */
 export const bindKeys = (pool: pg.Pool, master: MasterKey): Promise<number> =>
   reseal(pool, master, (id, current) => id === current);

@@ -159,10 +159,10 @@ function ownerOf(cluster: string): SystemUser | null {
     : { name: `user ${status.uid}`, uid: status.uid, gid: status.gid };
 }
 
-/** Returns whether a data folder has a database, without making the folder. */
-export function hasDatabase(dataDir: string): boolean {
-  const base = readPointer(dataDir) ?? join(dataDir, 'postgres');
-  return existsSync(join(base, 'cluster'));
+/** Returns the folder of a data folder's database; null if it has none. Makes no folder. */
+export function folderOfDatabase(dataDir: string): string | null {
+  const cluster = join(readPointer(dataDir) ?? join(dataDir, 'postgres'), 'cluster');
+  return existsSync(cluster) ? cluster : null;
 }
 
 function reachableBase(wanted: string, inside: string, shared: string, user: SystemUser): string {

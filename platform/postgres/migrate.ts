@@ -143,14 +143,7 @@ export async function migrate(
   try {
     if (!mayBegin && (await ranMigrations(client)).length === 0) throw new NoData();
     await lockOut(guard);
-    const recorded = await ranMigrations(client);
-    const before = baselined(recorded);
-    const pending = names.filter((name) => !before.includes(name));
-    const problem =
-      whyNoUpgrade(recorded, names) ??
-      whyOutOfOrder(before, pending) ??
-      whyTooOld(before, release) ??
-      (await whyNotBeside(client, pending));
+    const { recorded, pending, refusal: problem } = await planOf(client, names, release);
     if (problem !== null) throw new MigrationError(problem);
     if (names.some((name) => isBaselineDue(name, recorded))) await recordBaseline(client);
     if (pending.length > 0) await untilUnlocked(client, lockTries, () => runFiles(client, directory, names));
@@ -160,6 +153,40 @@ export async function migrate(
     await client.end();
     await guard.end();
   }
+}
+
+/** What a start of this program would do to the tables of a database. */
+export interface MigrationPlan {
+  /** The migrations that have run; none: the database has no tables. */
+  readonly recorded: readonly string[];
+  readonly pending: readonly string[];
+  /** Why the start would refuse; null if it would not. */
+  readonly refusal: string | null;
+}
+
+/** Finds out what `migrate` would do, and changes nothing. */
+export async function checkMigrations(databaseUrl: string): Promise<MigrationPlan> {
+  const client = await openClient(databaseUrl, 'doorplate check', { connectionTimeoutMillis: CONNECT_MS });
+  try {
+    return await planOf(client, migrationNames(MIGRATIONS), RELEASE);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Reads the SQL of a migration of this program. */
+export const migrationSql = (name: string): string => readFileSync(join(MIGRATIONS, `${name}.sql`), 'utf8');
+
+async function planOf(client: pg.Client, names: readonly string[], release: string): Promise<MigrationPlan> {
+  const recorded = await ranMigrations(client);
+  const before = baselined(recorded);
+  const pending = names.filter((name) => !before.includes(name));
+  const refusal =
+    whyNoUpgrade(recorded, names) ??
+    whyOutOfOrder(before, pending) ??
+    whyTooOld(before, release) ??
+    (await whyNotBeside(client, pending));
+  return { recorded, pending, refusal };
 }
 
 /** A gap that is filled later would run after migrations that were written without it. */

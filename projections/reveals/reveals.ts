@@ -76,13 +76,15 @@ function rowAfter(
 
 const COMPLETION = 'completed_at, billable, result, last_revision, last_position';
 const COLUMNS = [...Object.keys(revealFacts.shape), COMPLETION].join(', ');
+/** Only of a company that was found. */
+const COMPANY_KEY = `case when result ->> 'match_type' = 'company' then md5(lower(result -> 'company' ->> 'name')) end`;
 
 /** Each event holds the whole reveal, so the completion alone is enough to make the row. */
 const UPSERT = `
-  insert into reveal as present (${COLUMNS})
-  select ${COLUMNS} from json_populate_recordset(null::reveal, $1)
+  insert into reveal as present (${COLUMNS}, company_key)
+  select ${COLUMNS}, ${COMPANY_KEY} from json_populate_recordset(null::reveal, $1)
   on conflict (reveal_id) do update
-  set (${COMPLETION}) = (${columnsOf('excluded', COMPLETION)})
+  set (${COMPLETION}, company_key) = (${columnsOf('excluded', `${COMPLETION}, company_key`)})
   where present.last_revision < excluded.last_revision`;
 
 const EXPIRE = `

@@ -109,7 +109,7 @@ const hasReveal = (condition: ReturnType<typeof sql.fragment>) => sql.fragment`e
 
 /**
  * Looks at the newest unexpired sessions before a position and returns those that the filter finds, newest first. It costs as much
- * for few as for a million sessions, since it looks at `scan` of them.
+ * for few as for a million sessions, since it looks at `scan` of them, of a country by its index.
  */
 export async function scanSessions(
   db: DatabasePool,
@@ -125,14 +125,13 @@ export async function scanSessions(
       : sql.fragment`s.tracker_id = ${trackerId} and exists (
           select from read.tracker own where own.tracker_id = ${trackerId} and own.partner_id = ${partnerId})`;
   const { country, revealed, company, from, to } = filter;
+  const ofCountry =
+    country === undefined
+      ? sql.fragment`true`
+      : country === 'unknown'
+        ? sql.fragment`s.visitor_country is null`
+        : sql.fragment`s.visitor_country = ${country}`;
   const conditions = [
-    ...(country === undefined
-      ? []
-      : [
-          country === 'unknown'
-            ? sql.fragment`s.visitor_country is null`
-            : sql.fragment`s.visitor_country = ${country}`,
-        ]),
     ...(from === undefined ? [] : [sql.fragment`s.first_seen_at >= ${from}::timestamptz`]),
     ...(to === undefined ? [] : [sql.fragment`s.first_seen_at < ${to}::timestamptz`]),
     ...(revealed === undefined
@@ -153,7 +152,7 @@ export async function scanSessions(
   const rows = await db.any(sql.type(scannedRow)`
     with candidates as materialized (
       select * from read.session s
-      where ${whose} and ${cursor} and s.expires_at > ${new Date(now).toISOString()}::timestamptz
+      where ${whose} and ${ofCountry} and ${cursor} and s.expires_at > ${new Date(now).toISOString()}::timestamptz
       order by s.position desc limit ${scan})
     select i.*, m.*
     from (select min(position)::text as scanned_to, min(first_seen_at) as oldest, count(*)::int as scanned

@@ -39,35 +39,35 @@ export interface Companies {
 }
 
 /**
- * Reads the newest reveals of companies whose sessions began in the period, as `recent`. A reveal expires with its session, 30 days
- * after that began. The condition on the match is the index's own.
+ * Groups the sessions that began in a period by their company. A reveal expires with its session, 30 days after that began. The
+ * newest reveals are read from the index alone, and the company and its last visit from its newest reveal.
+ * @param limit reveals that are read
  */
-const recentReveals = ({ partnerId, trackerId, from, to }: CompanyQuery, limit: number) =>
-  sql.fragment`recent as materialized (
-    select session_id, tracker_id, result -> 'company' as company
-    from read.reveal
-    where partner_id = ${partnerId} and result ->> 'match_type' = 'company'
-      and expires_at >= ${from}::timestamptz + interval '30 days' and expires_at < ${to}::timestamptz + interval '30 days'
-      and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
-    order by expires_at desc limit ${limit})`;
-
-/** Groups the sessions that began in a period by their company. `limit`: reveals that are read. */
 export async function listCompanies(
   db: DatabasePool,
-  query: CompanyQuery,
+  { partnerId, trackerId, from, to }: CompanyQuery,
   limit: number,
 ): Promise<Companies> {
   const companies = await db.any(sql.type(companyRow)`
-    with ${recentReveals(query, limit)}
-    select max(r.company ->> 'name') as name, max(r.company ->> 'website') as website,
-           max(r.company ->> 'industry') as industry, max(r.company ->> 'country_code') as country,
-           count(distinct r.session_id)::int as sessions, min(s.first_seen_at) as first_seen_at,
-           max(s.last_seen_at) as last_seen_at, array_agg(distinct r.tracker_id) as tracker_ids,
-           (select count(*)::int from recent) as read
-    from recent r join read.session s on s.session_id = r.session_id
-    where r.company ->> 'name' is not null
-    group by lower(r.company ->> 'name')
-    order by max(s.last_seen_at) desc, 1`);
+    with recent as materialized (
+           select company_key, tracker_id, session_id, expires_at from read.reveal
+           where partner_id = ${partnerId} and company_key is not null
+             and expires_at >= ${from}::timestamptz + interval '30 days' and expires_at < ${to}::timestamptz + interval '30 days'
+             and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
+           order by expires_at desc limit ${limit}),
+         grouped as (
+           select company_key, count(distinct session_id)::int as sessions, min(expires_at) as first, max(expires_at) as last,
+                  array_agg(distinct tracker_id) as tracker_ids
+           from recent group by company_key)
+    select n.company ->> 'name' as name, n.company ->> 'website' as website, n.company ->> 'industry' as industry,
+           n.company ->> 'country_code' as country, g.sessions, g.first - interval '30 days' as first_seen_at,
+           s.last_seen_at, g.tracker_ids, (select count(*)::int from recent) as read
+    from grouped g
+    cross join lateral (
+      select r.session_id, r.result -> 'company' as company from read.reveal r
+      where r.partner_id = ${partnerId} and r.company_key = g.company_key and r.expires_at = g.last limit 1) n
+    join read.session s on s.session_id = n.session_id
+    order by s.last_seen_at desc, 1`);
   return { companies, isPartial: companies[0]?.read === limit };
 }
 
@@ -97,8 +97,7 @@ export const listCompanyVisits = (
       select distinct on (s.session_id) s.session_id, s.tracker_id, s.visitor_country, s.first_seen_at, s.last_seen_at,
              r.reveal_id, r.result -> 'company' as company
       from (select * from read.reveal
-            where partner_id = ${partnerId} and result ->> 'match_type' = 'company'
-              and md5(lower(result -> 'company' ->> 'name')) = md5(lower(${name}))
+            where partner_id = ${partnerId} and company_key = md5(lower(${name}))
               and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
             order by completed_at desc limit ${limit}) r
       join read.session s on s.session_id = r.session_id

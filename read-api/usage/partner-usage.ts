@@ -1,6 +1,8 @@
 /** A partner's usage for the dashboard: by UTC day, key, outcome and tracker. `Range` is in whole days. */
+import { LRUCache } from 'lru-cache';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
+import { DAY, MINUTE, utcDay } from '../../domain/kernel/time.ts';
 
 export interface Range {
   /** ISO 8601, inclusive. */
@@ -55,37 +57,106 @@ const trackerDay = z.object({
 });
 export type TrackerDay = z.output<typeof trackerDay>;
 
-/**
- * Visits, sessions, completed reveals and units by UTC day and tracker, deleted trackers included. It reads tracker by tracker, as
- * the lookups key by key. `trackerId` null: all of the partner's.
- */
-export const readTrackerDays = (
-  db: DatabasePool,
+const trackerIdRow = z.object({ tracker_id: z.string() });
+const unitsRow = z.object({
+  tracker_id: z.string(),
+  day: z.string(),
+  reveals: z.number(),
+  units: z.number(),
+});
+type UnitsOfDay = Omit<z.output<typeof unitsRow>, 'tracker_id' | 'day'>;
+
+const MAX_DAYS_KEPT = 100_000;
+const DAYS_KEPT_MS = 10 * MINUTE;
+
+export type ReadTrackerDays = (
   partnerId: string,
   trackerId: string | null,
-  { from, to }: Range,
-): Promise<readonly TrackerDay[]> => {
+  range: Range,
+) => Promise<readonly TrackerDay[]>;
+
+/**
+ * Reads visits, sessions, completed reveals and units by UTC day and tracker, deleted trackers included. It reads tracker by
+ * tracker, as the lookups key by key. `trackerId` null: all of the partner's. Units are counted row by row, so those of days that
+ * ended over a day ago are kept in memory for ten minutes.
+ */
+export function createTrackerDays(db: DatabasePool, now: () => number): ReadTrackerDays {
+  const kept = new LRUCache<string, UnitsOfDay>({ max: MAX_DAYS_KEPT, ttl: DAYS_KEPT_MS, perf: { now } });
+
+  async function unitsOf(trackers: readonly string[], days: readonly string[]): Promise<TrackerDay[]> {
+    const closedBefore = utcDay(now() - DAY);
+    const all = trackers.flatMap((tracker_id) =>
+      days.map((day) => ({ tracker_id, day, key: `${tracker_id} ${day}` })),
+    );
+    const missing = all.filter(({ key }) => !kept.has(key));
+    const read = new Map<string, UnitsOfDay>();
+    for (const { tracker_id, day, reveals, units } of await readUnits(db, missing)) {
+      read.set(`${tracker_id} ${day}`, { reveals, units });
+    }
+    for (const { key, day } of missing) if (day < closedBefore) kept.set(key, read.get(key) ?? NO_UNITS);
+    return all.flatMap(({ tracker_id, day, key }) => {
+      const { reveals, units } = read.get(key) ?? kept.get(key) ?? NO_UNITS;
+      return reveals === 0 ? [] : [{ tracker_id, day, visits: 0, sessions: 0, reveals, units }];
+    });
+  }
+
+  return async (partnerId, trackerId, range) => {
+    const trackers = await db.any(sql.type(trackerIdRow)`
+      select tracker_id from read.tracker
+      where partner_id = ${partnerId} and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)`);
+    const ids = trackers.map(({ tracker_id }) => tracker_id);
+    const [visits, units] = await Promise.all([readVisits(db, ids, range), unitsOf(ids, daysIn(range))]);
+    const rows = new Map<string, TrackerDay>();
+    for (const row of [...visits, ...units]) {
+      const key = `${row.day} ${row.tracker_id}`;
+      const { visits: seen = 0, sessions = 0 } = rows.get(key) ?? {};
+      rows.set(key, { ...row, visits: seen + row.visits, sessions: sessions + row.sessions });
+    }
+    return [...rows.values()].sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0));
+  };
+}
+
+const NO_UNITS: UnitsOfDay = { reveals: 0, units: 0 };
+
+function daysIn({ from, to }: Range): string[] {
+  const first = Date.parse(from);
+  const count = Math.max(0, Math.ceil((Date.parse(to) - first) / DAY));
+  return Array.from({ length: count }, (_, day) => utcDay(first + day * DAY));
+}
+
+/** Day by day, because to find the day of each row takes longer than to read it. */
+const readUnits = (
+  db: DatabasePool,
+  days: readonly { readonly tracker_id: string; readonly day: string }[],
+) =>
+  db.any(sql.type(unitsRow)`
+    select d.tracker_id, to_char(d.day, 'YYYY-MM-DD') as day, u.reveals, u.units
+    from unnest(${sql.array(
+      days.map(({ tracker_id }) => tracker_id),
+      'uuid',
+    )}, ${sql.array(
+      days.map(({ day }) => day),
+      'date',
+    )}) d (tracker_id, day)
+    cross join lateral (
+      select count(*)::bigint as reveals, sum(units)::bigint as units from read.reveal_unit r
+      where r.tracker_id = d.tracker_id and r.completed_at >= d.day::timestamp at time zone 'UTC'
+        and r.completed_at < (d.day + 1)::timestamp at time zone 'UTC') u
+    where u.reveals > 0`);
+
+const readVisits = (db: DatabasePool, trackerIds: readonly string[], { from, to }: Range) => {
   const during = sql.fragment`hour >= ${from}::timestamptz and hour < ${to}::timestamptz`;
   return db.any(sql.type(trackerDay)`
     select to_char(d.day at time zone 'UTC', 'YYYY-MM-DD') as day, t.tracker_id, sum(d.visits)::bigint as visits,
-           sum(d.sessions)::bigint as sessions, sum(d.reveals)::bigint as reveals, sum(d.units)::bigint as units
-    from read.tracker t
+           sum(d.sessions)::bigint as sessions, 0 as reveals, 0 as units
+    from unnest(${sql.array([...trackerIds], 'uuid')}) t (tracker_id)
     cross join lateral (
-      select date_trunc('day', hour, 'UTC') as day, sum(capture_requests) as visits, 0 as sessions, 0 as reveals, 0 as units
+      select date_trunc('day', hour, 'UTC') as day, sum(capture_requests) as visits, 0 as sessions
       from read.tracker_calls_hour h where h.tracker_id = t.tracker_id and ${during} group by 1
       union all
-      select date_trunc('day', hour, 'UTC'), 0, sum(sessions), 0, 0
-      from read.tracker_hour h where h.tracker_id = t.tracker_id and ${during} group by 1
-      union all
-      -- Day by day, because to find the day of each row takes longer than to read it.
-      select days.day, 0, 0, u.reveals, u.units
-      from generate_series(${from}::timestamptz, ${to}::timestamptz - interval '1 day', interval '1 day') days (day)
-      cross join lateral (
-        select count(*) as reveals, sum(units) as units from read.reveal_unit r
-        where r.tracker_id = t.tracker_id and r.completed_at >= days.day and r.completed_at < days.day + interval '1 day') u
-      where u.reveals > 0) d
-    where t.partner_id = ${partnerId} and (${trackerId}::uuid is null or t.tracker_id = ${trackerId}::uuid)
-    group by 1, 2 order by 1`);
+      select date_trunc('day', hour, 'UTC'), 0, sum(sessions)
+      from read.tracker_hour h where h.tracker_id = t.tracker_id and ${during} group by 1) d
+    group by 1, 2`);
 };
 
 const partnerUse = z.object({

@@ -42,7 +42,7 @@ const restoredFrom = async (files: Files): Promise<TestApi> => {
     const { code, stderr } = await doorplate(args, own);
     expect(code, stderr).toBe(0);
   };
-  await command('projection', 'list');
+  await command('store', 'make-tables');
   await restore(database.url, files);
   await command('store', 'new-epoch');
   await command('projection', 'rebuild', '--all');

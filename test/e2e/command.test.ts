@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeDataFolder, postmasterOf, removeDataFolder } from '../support/data-folder.ts';
+import { postmasterOf } from '../support/data-folder.ts';
 import { doorplate } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
-import { reap } from '../support/reaped.ts';
 import { type Service, startService } from '../support/service.ts';
 
 let service: Service;
@@ -156,16 +155,12 @@ describe('doorplate, beside a running server', () => {
 
 describe('doorplate, without a server', () => {
   it('starts PostgreSQL for itself, keeps its data, and leaves no process running', async () => {
-    const folder = makeDataFolder();
-    reap({ folder });
-    const env = { DATA_DIR: folder };
-    const made = await doorplate(['partner', 'create', 'lonely', '--json'], env);
+    expect(await service.terminate()).toBe(0);
+    const made = await doorplate(['partner', 'create', 'lonely', '--json'], service.env);
     expect(made.code, made.stderr).toBe(0);
-    const list = await doorplate(['partner', 'list'], env);
-    expect(list.stdout).toMatch(
-      /^partner_id +name +created_at +requests_per_second [^\n]*\n\S+ +lonely +\S+Z +50 [^\n]*\n$/,
-    );
-    expect(postmasterOf(folder)).toBeNull();
-    await removeDataFolder(folder);
+    const list = await doorplate(['partner', 'list'], service.env);
+    expect(list.stdout).toMatch(/^partner_id +name +created_at +requests_per_second [^\n]*\n/);
+    expect(list.stdout).toMatch(/ lonely +\d{1,2} \w{3} \d{4}, \d\d:\d\d UTC +50 /);
+    expect(postmasterOf(service.dataDir)).toBeNull();
   });
 });

@@ -18,7 +18,7 @@ const served = (publicUrl: string) => {
   const hosts = createServedHosts(createOwnHost(publicUrl), async (name) =>
     name === 'custom.example' ? 'a tracker' : null,
   );
-  const app = aServer({ guard: { hosts, misfits } });
+  const app = aServer({ guard: { hosts, misfits, probes: { note: () => {} } } });
   const ask = async (headers: Record<string, string>, remoteAddress = '10.0.0.1', url = '/nowhere') => {
     await app.inject({ url, remoteAddress, headers: { host: 'api.example', ...headers } });
     return settings.splice(0);

@@ -57,6 +57,7 @@ export function aServer(deps: Partial<ServerDeps> & { logged?: Logged[] } = {}):
     guard: {
       hosts: { isOwn: () => false, isCustomDomain: () => false },
       misfits: { noteForwarding: () => {}, noteHost: () => {} },
+      probes: { note: () => {} },
     },
     maxConnections: 1_000,
     ...deps,

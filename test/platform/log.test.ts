@@ -1,5 +1,6 @@
+import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { createLogger } from '../../platform/telemetry/log.ts';
+import { createLogger, forPeople } from '../../platform/telemetry/log.ts';
 
 function capture(level = 'info') {
   const lines: string[] = [];
@@ -42,4 +43,15 @@ describe('the logger', () => {
     expect(lines.join()).not.toContain('SECRET');
     for (const line of lines) JSON.parse(line);
   });
+});
+
+it('writes a line for people on a terminal', () => {
+  const line = JSON.stringify({
+    level: 40,
+    time: '2026-11-28T10:05:12.000Z',
+    msg: 'a visit',
+    peer: 'p',
+    n: 2,
+  });
+  expect(stripVTControlCharacters(forPeople(line))).toBe('10:05:12 warn  a visit  peer=p  n=2\n');
 });

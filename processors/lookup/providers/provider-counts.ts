@@ -1,11 +1,16 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { DAY, utcDay } from '../../../domain/kernel/time.ts';
+import { DAY, isoTime, utcDay } from '../../../domain/kernel/time.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
 import { SYNCHRONOUS_COMMIT } from '../../../platform/postgres/transactions.ts';
 import type { ProviderOutcome } from '../../../platform/telemetry/metrics.ts';
 
 type Counted = Record<ProviderOutcome | 'taken' | 'duration_ms', number>;
+/** When it last answered and last failed, ISO 8601. */
+interface Times {
+  last_answered_at?: string;
+  last_failed_at?: string;
+}
 
 const FLUSH_MS = 5_000;
 const NONE: Counted = {
@@ -32,8 +37,8 @@ export function createProviderCounts({
   readonly clock: Clock;
   readonly log: Logger;
 }) {
-  let waiting = new Map<string, Counted & { provider: string; day: string }>();
-  const entry = (provider: string): Counted => {
+  let waiting = new Map<string, Counted & Times & { provider: string; day: string }>();
+  const entry = (provider: string): Counted & Times => {
     const day = utcDay(clock.now());
     const key = `${day} ${provider}`;
     const found = waiting.get(key) ?? { ...NONE, provider, day };
@@ -59,7 +64,9 @@ export function createProviderCounts({
     asked: (provider: string, outcome: ProviderOutcome, ms: number): void => {
       const counted = entry(provider);
       counted[outcome] += 1;
-      if (outcome !== 'not_asked') counted.duration_ms += Math.round(ms);
+      if (outcome === 'not_asked') return;
+      counted.duration_ms += Math.round(ms);
+      counted[outcome === 'failed' ? 'last_failed_at' : 'last_answered_at'] = isoTime(clock.now());
     },
     /** Counts a result whose company is the provider's. */
     taken: (provider: string): void => {
@@ -80,11 +87,14 @@ const COLUMNS = Object.keys(NONE);
 
 /** Sorted, so that the saves of two processes cannot deadlock. */
 const ADD = `
-  insert into work.provider_day as d (provider, day, ${COLUMNS.join(', ')})
-  select provider, day, ${COLUMNS.map((name) => `coalesce(${name}, 0)`).join(', ')}
+  insert into work.provider_day as d (provider, day, last_answered_at, last_failed_at, ${COLUMNS.join(', ')})
+  select provider, day, last_answered_at, last_failed_at, ${COLUMNS.map((name) => `coalesce(${name}, 0)`).join(', ')}
   from json_populate_recordset(null::work.provider_day, $1)
   order by provider, day
-  on conflict (provider, day) do update set ${COLUMNS.map((name) => `${name} = d.${name} + excluded.${name}`).join(', ')}`;
+  on conflict (provider, day) do update set
+    last_answered_at = greatest(d.last_answered_at, excluded.last_answered_at),
+    last_failed_at = greatest(d.last_failed_at, excluded.last_failed_at),
+    ${COLUMNS.map((name) => `${name} = d.${name} + excluded.${name}`).join(', ')}`;
 
 /**
  * Takes one request from a provider's budget of a UTC day, exactly over all processes. `day`: `YYYY-MM-DD`.

@@ -1,0 +1,465 @@
+/** The checks of `doorplate doctor`. Each says what it found and, where that is wrong, what to do. */
+import { randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import { existsSync, statSync } from 'node:fs';
+import { createServer, isIP } from 'node:net';
+import { dirname, resolve } from 'node:path';
+import type pg from 'pg';
+import { serviceUrl } from '../../bin/modules/domains.ts';
+import { NothingThere } from '../../bin/runtime.ts';
+import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { PROBE_AGENT, type SeenProbe } from '../../http/server/probe.ts';
+import { within } from '../../platform/clock/waiting.ts';
+import { type Config, ConfigError, loadConfig } from '../../platform/config/config.ts';
+import { openDataFolder } from '../../platform/config/data-folder.ts';
+import { ageOfCountries } from '../../platform/country.ts';
+import { keysThatDoNotOpen } from '../../platform/crypto/keyring.ts';
+import { keyFileIn, loadMasterKey } from '../../platform/crypto/master-key.ts';
+import { checkMigrations } from '../../platform/postgres/migrate.ts';
+import { readDisk } from './facts.ts';
+import { bytesText, durationText } from './problems.ts';
+import { type OpenStores, openStores, readStores, type StoreState } from './stores.ts';
+
+export interface Check {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly detail: string;
+  /** What to do; null if nothing is wrong. */
+  readonly fix: string | null;
+}
+
+type Result = Omit<Check, 'name'>;
+
+const good = (detail: string): Result => ({ ok: true, detail, fix: null });
+const bad = (detail: string, fix: string): Result => ({ ok: false, detail, fix });
+
+/** Runs the checks one after the other. `begins` is called with the name of each before it runs. */
+export async function* examine(
+  env: NodeJS.ProcessEnv,
+  begins: (name: string) => void,
+): AsyncGenerator<Check> {
+  async function run(name: string, check: () => Promise<Result> | Result): Promise<Check> {
+    begins(name);
+    try {
+      return { name, ...(await check()) };
+    } catch (error) {
+      return {
+        name,
+        ...bad((error as Error).message, 'see the message; docs/operations.md has the variables'),
+      };
+    }
+  }
+
+  begins('configuration');
+  let config: Config;
+  try {
+    config = loadConfig(env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    for (const line of error.lines) yield { name: 'configuration', ...bad(line, formOf(line)) };
+    return;
+  }
+  yield { name: 'configuration', ...judgeConfig(config) };
+  yield await run('data folder', () => checkFolder(config));
+  yield await run('disk', () => checkDisk(config));
+  yield await run('country data', () => checkCountries(config));
+  yield await run('names', () => checkNames(config));
+
+  begins('stores');
+  let stores: OpenStores | null = null;
+  try {
+    stores = await openStores(config);
+  } catch (error) {
+    const beforeFirstStart = error instanceof NothingThere;
+    yield {
+      name: 'postgresql',
+      ...(beforeFirstStart
+        ? good('no data yet: the first start makes the database')
+        : bad((error as Error).message, 'see docs/operations.md, When something is wrong')),
+    };
+  }
+  if (stores !== null) {
+    try {
+      for (const state of await readStores(config, stores))
+        yield { name: state.kind, ...judgeStore(state, config) };
+      const { pool, url } = stores;
+      const up = await pool.query('select').then(
+        () => true,
+        () => false,
+      );
+      if (up) {
+        yield await run('tables', () => checkTables(pool, url));
+        yield await run('master key', () => checkMasterKey(config, pool));
+        yield await run('clock', () => checkClock(pool));
+      }
+    } finally {
+      await stores.close();
+    }
+  }
+  const ports = await run('ports', () => checkPorts(config));
+  yield ports;
+  yield await run('proxy', () => checkProxy(config));
+}
+
+/** The right form of each variable that people get wrong most. */
+const FORMS: readonly (readonly [RegExp, string])[] = [
+  [/^PUBLIC_URL /, 'PUBLIC_URL=https://doorplate.example.com'],
+  [/^DATABASE_URL /, 'DATABASE_URL=postgresql://user:password@host:5432/doorplate'],
+  [/^EVENTSTORE_URL /, 'EVENTSTORE_URL=esdb://host:2113?tls=false'],
+  [/^MASTER_KEY_PREVIOUS is set/, 'set MASTER_KEY too'],
+  [/^MASTER_KEY/, 'openssl rand -base64 32 makes one; put back the one that the data was made with'],
+  [/^(TRUSTED_PROXIES|WEBHOOK_ALLOW_NETWORKS) /, 'such as TRUSTED_PROXIES=127.0.0.1/32,10.0.0.0/8'],
+  [/^(OPS_)?PORT /, 'a whole number from 0 to 65535, such as PORT=3000'],
+  [/^(PUBLIC|OPS)_HOSTS /, 'such as PUBLIC_HOSTS=www.example.com,old.example.com'],
+  [/^LOG_LEVEL /, 'one of trace, debug, info, warn, error, fatal, silent'],
+  [/^ENRICHMENT_PROVIDERS /, 'such as ENRICHMENT_PROVIDERS=directory,ipinfo'],
+  [/^ENRICHMENT_HTTP_URL /, 'such as ENRICHMENT_HTTP_URL=https://api.example.com/v1/{ip}'],
+  [
+    /^(ENRICHMENT_DIRECTORY|COUNTRY_MMDB|WEBHOOK_EXTRA_CA_FILE|\w+_FILE|\w+_MAP) /,
+    'the path of a file that the service may read',
+  ],
+  [/^DNS_SERVERS /, 'such as DNS_SERVERS=10.0.0.53,10.0.1.53:5353'],
+  [/^\w+ is (not a whole number|less than)/, 'a whole number, such as 100'],
+];
+
+const formOf = (line: string): string =>
+  FORMS.find(([pattern]) => pattern.test(line))?.[1] ?? 'docs/operations.md, Variables, has its form';
+
+function judgeConfig(config: Config): Result {
+  if (config.gone.length > 0) {
+    return bad(
+      `set, but this version has no such setting: ${config.gone.join(', ')}`,
+      'remove it from the environment',
+    );
+  }
+  const unsafe = config.unsafe.length === 0 ? '' : `; for development alone: ${config.unsafe.join(', ')}`;
+  return good(`every variable has a right value${unsafe}`);
+}
+
+function checkFolder({ DATA_DIR }: Config): Result {
+  const folder = resolve(DATA_DIR);
+  if (!existsSync(folder)) {
+    const parent = statSync(dirname(folder), { throwIfNoEntry: false });
+    if (parent?.isDirectory()) return good(`${folder} will be made by the first start`);
+    return bad(
+      `${folder} cannot be made: ${dirname(folder)} is missing`,
+      `mkdir -p ${dirname(folder)}, or set DATA_DIR`,
+    );
+  }
+  try {
+    return good(`${openDataFolder(folder)} can be changed by its owner alone`);
+  } catch (error) {
+    const { message } = error as Error;
+    return bad(
+      message,
+      /then: (.+)$/.exec(message)?.[1] ?? `chown the folder to the service's user, or set DATA_DIR`,
+    );
+  }
+}
+
+const LEAST_FREE_SHARE = 0.1;
+
+async function checkDisk(config: Config): Promise<Result> {
+  const { free_bytes, size_bytes } = await readDisk(config);
+  if (free_bytes === null || size_bytes === null) return good('the disk cannot be seen from here');
+  const detail = `${bytesText(free_bytes)} of ${bytesText(size_bytes)} are free`;
+  if (free_bytes / size_bytes >= LEAST_FREE_SHARE) return good(detail);
+  return bad(detail, 'make room, or move DATA_DIR to a larger disk: a full disk stops the store');
+}
+
+const OLD_COUNTRIES_DAYS = 400;
+
+async function checkCountries({ COUNTRY_MMDB: file }: Config): Promise<Result> {
+  const { name, builtAt } = await ageOfCountries(file);
+  const days = Math.floor((Date.now() - builtAt) / DAY);
+  const detail = `the data (${name}) is ${days} ${days === 1 ? 'day' : 'days'} old`;
+  if (days <= OLD_COUNTRIES_DAYS) return good(detail);
+  return bad(detail, 'upgrade Doorplate, or name a newer file: COUNTRY_MMDB=/data/dbip-country-lite.mmdb');
+}
+
+const DNS_MS = 3_000;
+
+/** The names that the configuration has; a name that does not resolve from here is not reached from here. */
+async function checkNames(config: Config): Promise<Result> {
+  const named: readonly (readonly [string, string | undefined])[] = [
+    ['PUBLIC_URL', config.PUBLIC_URL],
+    ['DATABASE_URL', config.DATABASE_URL],
+    ['EVENTSTORE_URL', config.EVENTSTORE_URL],
+    ...config.providers.map((one) => [`provider ${one.name}`, 'url' in one ? one.url : undefined] as const),
+  ];
+  const hosts = named.flatMap(([variable, url]) => {
+    const host = hostIn(url ?? '');
+    return host === '' || host === 'localhost' || isIP(host) !== 0 ? [] : [{ variable, host }];
+  });
+  const looked = await Promise.all(
+    hosts.map(({ variable, host }) =>
+      within(lookup(host), DNS_MS, () => new Error(`no answer within ${DNS_MS / 1_000} s`)).then(
+        ({ address }) => ({ variable, text: `${host} is ${address}`, failed: false }),
+        (error: NodeJS.ErrnoException) => ({
+          variable,
+          text: `${host} of ${variable} does not resolve (${error.code ?? error.message})`,
+          failed: true,
+        }),
+      ),
+    ),
+  );
+  const failed = looked.filter((one) => one.failed);
+  if (failed.length > 0) {
+    return bad(
+      failed.map(({ text }) => text).join('; '),
+      `mend the name in ${failed.map(({ variable }) => variable).join(', ')}, or the resolver of this machine (/etc/resolv.conf)`,
+    );
+  }
+  return good(
+    looked.length === 0 ? 'the configuration names no host' : looked.map(({ text }) => text).join('; '),
+  );
+}
+
+/** Returns the host of a URL; empty for a folder of Unix sockets. */
+function hostIn(url: string): string {
+  const host = /^[a-z+]+:\/\/(?:[^@/]*@)?(\[[^\]]+\]|[^:/?,]+)/i.exec(url)?.[1] ?? '';
+  return /^%2f/i.test(host) ? '' : host.replace(/^\[|\]$/g, '');
+}
+
+const LEAST_POSTGRES = 14;
+
+function judgeStore(state: StoreState, config: Config): Result {
+  const { kind, version, latency_ms, error, read_only, supported_until } = state;
+  const variable = kind === 'eventstoredb' ? 'EVENTSTORE_URL' : 'DATABASE_URL';
+  if (error !== null) {
+    return bad(
+      error,
+      `start the server, or mend ${config.DATABASE_URL || kind === 'eventstoredb' ? variable : 'DATA_DIR'}`,
+    );
+  }
+  const detail = `version ${version ?? 'unknown'}, answers in ${latency_ms} ms`;
+  if (read_only)
+    return bad(
+      `${detail}, but accepts no writes`,
+      `name the primary in ${variable}, or end its read-only mode`,
+    );
+  if (kind === 'postgresql' && Number.parseInt(version ?? '', 10) < LEAST_POSTGRES) {
+    return bad(detail, `PostgreSQL ${LEAST_POSTGRES} or later is needed`);
+  }
+  if (supported_until !== null && Date.parse(supported_until) < Date.now()) {
+    // It works: the vendor's support alone has ended.
+    return good(`${detail}; its vendor's support ended on ${supported_until}`);
+  }
+  return good(supported_until === null ? detail : `${detail}, supported until ${supported_until}`);
+}
+
+async function checkTables(pool: pg.Pool, url: string): Promise<Result> {
+  const { rows } = await pool.query<{ encoding: string; may_create: boolean; user: string }>(
+    `select current_setting('server_encoding') as encoding, current_user as user,
+            has_database_privilege(current_user, current_database(), 'create') as may_create`,
+  );
+  const { encoding = '', may_create = false, user = '' } = rows[0] ?? {};
+  if (encoding !== 'UTF8')
+    return bad(`the database is ${encoding}`, `create database doorplate encoding 'UTF8' template template0`);
+  const { pending, refusal, recorded } = await checkMigrations(url);
+  if (recorded.length === 0 && !may_create) {
+    return bad(`the user ${user} may not make schemas`, `grant create on database … to ${user}`);
+  }
+  if (refusal !== null) return bad(refusal, 'docs/operations.md, Upgrading');
+  if (recorded.length === 0) return good('no tables yet: the first start makes them');
+  if (pending.length === 0) return good('as this version has them');
+  return good(`the next start runs ${pending.length} migrations (doorplate upgrade check)`);
+}
+
+async function checkMasterKey(config: Config, pool: pg.Pool): Promise<Result> {
+  const dataDir = resolve(config.DATA_DIR);
+  const source = config.MASTER_KEY ? 'MASTER_KEY' : keyFileIn(dataDir);
+  const { rows } = await pool.query<{ made: boolean }>(
+    `select to_regclass('work.keyring') is not null as made`,
+  );
+  const isEmpty = !rows[0]?.made || (await pool.query('select from work.keyring limit 1')).rowCount === 0;
+  if (!config.MASTER_KEY && !existsSync(source)) {
+    if (isEmpty) return good(`${source} will be made by the first start`);
+    return bad(
+      `${source} is missing, and the database has keys that it sealed`,
+      `put ${source} back from its backup, or set MASTER_KEY`,
+    );
+  }
+  if (isEmpty) return good(`${source} has sealed nothing yet`);
+  const closed = await keysThatDoNotOpen(pool, loadMasterKey(config, dataDir));
+  if (closed.length === 0) return good(`${source} opens what is sealed in the database`);
+  return bad(
+    `${source} is not the key that this database is sealed under: it does not open ${closed.length} keys (${closed.slice(0, 3).join(', ')})`,
+    'put back the key that the database was made with; docs/operations.md, Changing the master key',
+  );
+}
+
+const CLOCK_MS = MINUTE;
+
+/** Against PostgreSQL's clock and those of the running processes. */
+async function checkClock(pool: pg.Pool): Promise<Result> {
+  const before = Date.now();
+  const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now');
+  const aheadMs = (before + Date.now()) / 2 - (rows[0]?.now.getTime() ?? before);
+  const { rows: processes } = await pool
+    .query<{ who: string; seen_at: Date }>(
+      `select p.process_id || ' (' || p.role || ')' as who, p.seen_at from work.process p
+     where exists (select from pg_stat_activity a where a.application_name = 'doorplate heartbeat ' || p.process_id)`,
+    )
+    .catch(() => ({ rows: [] }));
+  const clocks = [
+    { who: "PostgreSQL's clock", ms: aheadMs },
+    ...processes.map(({ who, seen_at }) => ({
+      who: `the clock of process ${who}`,
+      ms: Date.now() - seen_at.getTime(),
+    })),
+  ];
+  const off = clocks.filter(({ ms }) => Math.abs(ms) >= CLOCK_MS);
+  if (off.length === 0) return good(`agrees with PostgreSQL and the running processes (${processes.length})`);
+  return bad(
+    off
+      .map(
+        ({ who, ms }) =>
+          `this machine's clock is ${durationText(Math.abs(ms))} ${ms > 0 ? 'ahead of' : 'behind'} ${who}`,
+      )
+      .join('; '),
+    'synchronise the clocks (chrony, systemd-timesyncd); docs/operations.md, Clocks',
+  );
+}
+
+async function checkPorts(config: Config): Promise<Result> {
+  const wanted = [
+    { variable: 'PORT', host: config.HOST, port: config.PORT, path: '/healthz' },
+    { variable: 'OPS_PORT', host: config.OPS_HOST, port: config.OPS_PORT, path: '/livez' },
+  ];
+  const found = await Promise.all(
+    wanted.map(async (one) => ({
+      ...one,
+      state: (await isFree(one)) ? 'free' : (await isOurs(one)) ? 'ours' : 'taken',
+    })),
+  );
+  const taken = found.filter(({ state }) => state === 'taken');
+  if (taken.length > 0) {
+    return bad(
+      taken
+        .map(({ variable, host, port }) => `${variable} ${port} on ${host} is used by another program`)
+        .join('; '),
+      `end that program (ss -ltnp), or set another ${taken.map(({ variable }) => variable).join(' and ')}`,
+    );
+  }
+  return good(
+    found
+      .map(
+        ({ variable, port, state }) =>
+          `${variable} ${port}: ${state === 'free' ? 'free' : 'Doorplate listens'}`,
+      )
+      .join(', '),
+  );
+}
+
+interface Place {
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+}
+
+function isFree({ host, port }: Place): Promise<boolean> {
+  const { promise, resolve: known } = Promise.withResolvers<boolean>();
+  const server = createServer();
+  server.once('error', () => known(false));
+  server.listen(port, host, () => server.close(() => known(true)));
+  return promise;
+}
+
+const HTTP_MS = 3_000;
+
+const isOurs = async (place: Place): Promise<boolean> => {
+  const answer = await fetchJson(localUrl(place));
+  return answer !== null && (answer.status === 'ok' || answer.live === true);
+};
+
+const localUrl = ({ host, port, path }: Place): string => {
+  const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}${path}`;
+};
+
+/** null: no JSON came, or no answer. */
+async function fetchJson(url: string): Promise<Record<string, unknown> | null> {
+  try {
+    return (await (await fetch(url, { signal: AbortSignal.timeout(HTTP_MS) })).json()) as Record<
+      string,
+      unknown
+    >;
+  } catch {
+    return null;
+  }
+}
+
+/** Sends a request through `PUBLIC_URL` and asks the process on this machine how it arrived. */
+async function checkProxy(config: Config): Promise<Result> {
+  const publicUrl = serviceUrl(config);
+  const probe = { host: config.OPS_HOST, port: config.OPS_PORT, path: '/probe' };
+  if ((await fetchJson(localUrl(probe))) === null) {
+    return good(
+      'not checked, because no process that serves the API runs on this machine: run it again beside one',
+    );
+  }
+  const id = randomUUID();
+  let text: string;
+  try {
+    const answer = await fetch(`${publicUrl}/healthz`, {
+      headers: { 'user-agent': `${PROBE_AGENT}${id}` },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(HTTP_MS),
+    });
+    text = await answer.text();
+    if (answer.status !== 200 || !text.includes('"status":"ok"')) {
+      return bad(
+        `PUBLIC_URL ${publicUrl} is answered by something else (HTTP ${answer.status}) than Doorplate`,
+        'let the proxy lead PUBLIC_URL to this service, or mend PUBLIC_URL',
+      );
+    }
+  } catch (error) {
+    const cause = (error as Error).cause as Error | undefined;
+    return bad(
+      `PUBLIC_URL ${publicUrl} cannot be reached from here: ${cause?.message ?? (error as Error).message}`,
+      'mend PUBLIC_URL, its name or its certificate; where this machine alone cannot reach it, check it from outside',
+    );
+  }
+  const { last = null } = (await fetchJson(localUrl(probe))) as { last: SeenProbe | null };
+  if (last?.id !== id)
+    return good(`PUBLIC_URL ${publicUrl} leads to Doorplate, to another process than the one here`);
+  return judgeProbe(last, publicUrl);
+}
+
+/** Judges how the request arrived. It was sent without forwarding headers, so that proxies have made all of them. */
+export function judgeProbe(seen: SeenProbe, publicUrl: string): Result {
+  const { host, is_own_host, peer, is_trusted_peer, client, forwarded_for, forwarded_proto } = seen;
+  if (!is_own_host) {
+    return bad(
+      `a request for PUBLIC_URL ${publicUrl} arrives with Host ${host}: pixels are refused (untrusted_collector)`,
+      'let the proxy keep Host (docs/operations.md, Another proxy), or name the host in PUBLIC_HOSTS',
+    );
+  }
+  if (forwarded_for !== null && !is_trusted_peer) {
+    return bad(
+      `TRUSTED_PROXIES is too narrow: the proxy ${peer} forwards requests and is not listed, so that all visitors count as one`,
+      `add ${peer} to TRUSTED_PROXIES`,
+    );
+  }
+  const [first] = (forwarded_for ?? '').split(',').map((entry) => entry.trim());
+  if (first !== undefined && first !== '' && !first.includes(client)) {
+    return bad(
+      `TRUSTED_PROXIES is too narrow: ${client} counts as the visitor, and X-Forwarded-For begins with ${first}`,
+      `add ${client} to TRUSTED_PROXIES, if it is a proxy of yours`,
+    );
+  }
+  if (forwarded_for === null && forwarded_proto !== null) {
+    return bad(
+      'the proxy sends no X-Forwarded-For, so that all visitors count as one',
+      'let it send X-Forwarded-For (docs/operations.md, Another proxy)',
+    );
+  }
+  if (forwarded_proto === 'https' && publicUrl.startsWith('http:')) {
+    return bad(
+      `callers come by https, and PUBLIC_URL ${publicUrl} makes links and snippets that say http`,
+      `PUBLIC_URL=${publicUrl.replace('http:', 'https:')}`,
+    );
+  }
+  return good(`PUBLIC_URL ${publicUrl} leads here, and ${client} counts as the visitor`);
+}

@@ -1,0 +1,174 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { NothingThere } from '../../bin/runtime.ts';
+import { loadConfig } from '../../platform/config/config.ts';
+import { RELEASE } from '../../platform/postgres/upgrade-path.ts';
+import { printable, styled, table, timeText } from '../print.ts';
+import { Refused } from '../session.ts';
+import { type ConsumerState, type Facts, factsWithoutStores, readFacts } from './facts.ts';
+import { bytesText, countText, durationText, type Problem, problemsOf } from './problems.ts';
+import { openStores, refuseEmptyDatabase } from './stores.ts';
+
+interface StatusOptions {
+  readonly json: boolean;
+  readonly watch: boolean;
+  readonly exitWhenHealthy: boolean;
+}
+
+const WATCH_MS = 2_000;
+const CLEAR = '\u001b[H\u001b[2J';
+
+/** Adds `doorplate status`. */
+export function addStatusCommand(program: Command): void {
+  program
+    .command('status')
+    .description('what runs, how far it is and what is wrong; exits 1 if the installation is not healthy')
+    .option('--json', 'print JSON', false)
+    .option('--watch', 'print it again every two seconds', false)
+    .option('--exit-when-healthy', 'wait until it is healthy, then end', false)
+    .action(async (options: StatusOptions) => {
+      const config = loadConfig(process.env);
+      const stores = await openStores(config).catch((error: Error) => {
+        if (error instanceof NothingThere) throw error;
+        return error;
+      });
+      try {
+        if (!(stores instanceof Error)) await refuseEmptyDatabase(stores);
+        const read = () =>
+          stores instanceof Error ? factsWithoutStores(config, stores) : readFacts(config, stores);
+        await showUntilDone(read, options);
+      } finally {
+        if (!(stores instanceof Error)) await stores.close();
+      }
+    });
+}
+
+async function showUntilDone(read: () => Promise<Facts>, options: StatusOptions): Promise<void> {
+  for (;;) {
+    const facts = await read();
+    const problems = problemsOf(facts);
+    const healthy = problems.every(({ severity }) => severity !== 'error');
+    const isLast = options.exitWhenHealthy ? healthy : !options.watch;
+    if (isLast || options.watch) show(facts, problems, healthy, options);
+    if (isLast && !healthy) throw new Refused(unhealthy(problems));
+    if (isLast) return;
+    await pause(WATCH_MS);
+  }
+}
+
+function unhealthy(problems: readonly Problem[]): string {
+  const errors = problems.filter(({ severity }) => severity === 'error').length;
+  return `not healthy: ${errors} ${errors === 1 ? 'problem' : 'problems'}`;
+}
+
+function show(
+  facts: Facts,
+  problems: readonly Problem[],
+  healthy: boolean,
+  { json, watch }: StatusOptions,
+): void {
+  const { at: _, unled: _u, unread: _r, ...rest } = facts;
+  const text = json
+    ? printable(JSON.stringify({ healthy, version: RELEASE, ...rest, problems }))
+    : page(facts, problems, healthy);
+  process.stdout.write(`${watch && !json && process.stdout.isTTY ? CLEAR : ''}${text}\n`);
+}
+
+function page(facts: Facts, problems: readonly Problem[], healthy: boolean): string {
+  const { stores, processes, projections, processors, queues, providers, disk, ceilings, at } = facts;
+  const head = healthy ? styled('green', 'healthy') : styled('red', 'not healthy');
+  return [
+    `Doorplate ${RELEASE}: ${head}, ${timeText(new Date(at))}`,
+    ...(problems.length === 0 ? [] : [section('Problems', problems.map(problemLine).join('\n'))]),
+    section(
+      'Stores',
+      table(
+        stores.map(({ kind, version, latency_ms, supported_until, error }) => ({
+          store: kind,
+          version,
+          latency: latency_ms === null ? null : `${latency_ms} ms`,
+          supported_until,
+          state: error === null ? 'up' : 'away',
+        })),
+      ),
+    ),
+    section(
+      'Processes',
+      table(
+        processes.map(({ id, role, release, started_at, leads }) => ({
+          process: id,
+          role,
+          version: release,
+          started_at,
+          leads: leads.join(' ') || null,
+        })),
+      ),
+    ),
+    section('Projections and processors', consumerLines([...projections, ...processors])),
+    section(
+      'Deliveries',
+      `${countText(queues.due)} due${
+        queues.oldest_due_at === null
+          ? ''
+          : `, the oldest for ${durationText(at - Date.parse(queues.oldest_due_at))}`
+      }; ${queues.breakers_open} endpoints held back by their breaker`,
+    ),
+    section('Providers', table(providers.map((provider) => ({ ...provider })))),
+    section('Disk', diskLine(disk)),
+    section(
+      'Ceilings',
+      table(
+        ceilings.map(({ name, used, limit }) => ({
+          name,
+          used,
+          limit,
+          share: limit === 0 ? null : `${Math.round((used / limit) * 100)} %`,
+        })),
+      ),
+    ),
+    section('Names', namesLine(facts)),
+  ].join('\n\n');
+}
+
+const section = (title: string, text: string): string => `${styled('bold', title)}\n${text}`;
+
+const problemLine = ({ severity, code, what, runbook }: Problem): string =>
+  `${styled(severity === 'error' ? 'red' : 'yellow', severity.padEnd(7))}  ${code}: ${printable(what)}\n         ${styled('dim', runbook)}`;
+
+/** Those that are where the log ends are one line. */
+function consumerLines(consumers: readonly ConsumerState[]): string {
+  const late = consumers.filter(({ state }) => state !== 'current');
+  const current = `${consumers.length - late.length} of ${consumers.length} are current`;
+  if (late.length === 0) return current;
+  const rows = late.map(({ name, state, lag_events, lag_ms }) => ({
+    name,
+    state,
+    events_behind: lag_events,
+    for: durationText(lag_ms),
+  }));
+  return `${current}\n${table(rows)}`;
+}
+
+function diskLine({ used_bytes, growth_bytes_per_day, free_bytes, size_bytes }: Facts['disk']): string {
+  const used = used_bytes === null ? 'size unknown' : `${bytesText(used_bytes)} used by the database`;
+  const growth =
+    growth_bytes_per_day === null
+      ? 'growth known after an hour'
+      : `${growth_bytes_per_day < 0 ? '' : '+'}${bytesText(growth_bytes_per_day)} a day`;
+  const free =
+    free_bytes === null || size_bytes === null
+      ? ''
+      : `; ${bytesText(free_bytes)} of ${bytesText(size_bytes)} free`;
+  return `${used}, ${growth}${free}`;
+}
+
+function namesLine({ certificates, domains }: Facts): string {
+  const shown = certificates.map(
+    ({ host, expires_at, error }) =>
+      `certificate of ${host}: ${error ?? (expires_at === null ? 'unknown' : `until ${timeText(new Date(expires_at))}`)}`,
+  );
+  return [
+    ...shown,
+    `custom domains: ${domains.active} active, ${domains.pending} pending, ${domains.failed} failed`,
+  ].join('\n');
+}

@@ -1,0 +1,263 @@
+/** The faults that an operator meets, one by one, each named by `doorplate status` or `doorplate doctor`. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import { enterLeases } from '../../platform/leases/leases.ts';
+import { openClient } from '../../platform/postgres/pool.ts';
+import { createLogger } from '../../platform/telemetry/log.ts';
+import { emptyDatabase, type TestDatabase, testDatabase } from '../support/database.ts';
+import { doorplateHere, type Environment } from '../support/doorplate.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/ports.ts';
+import { type Service, startService } from '../support/service.ts';
+
+let database: TestDatabase;
+let service: Service;
+let proxyUrl: string;
+const proxy = createServer((incoming, outgoing) => {
+  const headers = { ...incoming.headers, 'x-forwarded-for': incoming.socket.remoteAddress };
+  const { method, url: path } = incoming;
+  const asked = request(service.url + path, { method, headers }, (answer) => {
+    outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+    answer.pipe(outgoing);
+  });
+  incoming.pipe(asked);
+});
+
+beforeAll(async () => {
+  database = await testDatabase();
+  proxyUrl = await listening(proxy);
+  const env = {
+    PUBLIC_URL: proxyUrl,
+    ENRICHMENT_PROVIDERS: 'http',
+    ENRICHMENT_HTTP_URL: `http://127.0.0.1:${await freePort()}/{ip}`,
+  };
+  service = await startService({ databaseUrl: database.url, env });
+});
+afterAll(async () => {
+  proxy.close();
+  await service.remove();
+  await database.drop();
+});
+
+async function listening(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Starts a server that is not Doorplate. */
+function startOther(status: number): Promise<string> {
+  const other = createServer((_request, response) => response.writeHead(status).end('hello'));
+  onTestFinished(() => void other.close());
+  return listening(other);
+}
+
+async function status(env: Environment = {}) {
+  const { code, stdout } = await doorplateHere(['status', '--json'], { ...service.env, ...env });
+  return { code, ...JSON.parse(stdout) };
+}
+async function doctor(env: Environment = {}) {
+  const { code, stdout } = await doorplateHere(['doctor', '--json'], { ...service.env, ...env });
+  const { ok, checks } = JSON.parse(stdout) as {
+    ok: boolean;
+    checks: { name: string; ok: boolean; fix: string }[];
+  };
+  return { code, ok, failed: checks.filter((check) => !check.ok) };
+}
+const statusUntil = (what: string, codes: readonly string[]) =>
+  eventually(
+    what,
+    () => status(),
+    ({ problems }) =>
+      JSON.stringify(problems.map(({ code }: { code: string }) => code)) === JSON.stringify(codes),
+  );
+const run = async (sql: string, values: unknown[] = []): Promise<void> => {
+  const client = await openClient(database.url, 'test');
+  await client.query(sql, values);
+  await client.end();
+};
+const problem = (code: string, what: RegExp) => ({
+  code,
+  what: expect.stringMatching(what),
+  runbook: expect.stringMatching(/^docs\/operations\.md#/),
+});
+
+describe('a healthy installation', () => {
+  it('is healthy by status, which waits for it, and by doctor', async () => {
+    const waited = await service.cli('status', '--exit-when-healthy', '--json');
+    expect(waited.code).toBe(0);
+    expect(JSON.parse(waited.stdout)).toMatchObject({
+      healthy: true,
+      stores: [{ kind: 'postgresql', latency_ms: expect.any(Number) }],
+      processes: [{ role: 'all', leads: ['lookups', 'signals', 'upkeep', 'visits', 'webhooks'] }],
+      queues: { due: 0, oldest_due_at: null, breakers_open: 0 },
+      problems: [],
+    });
+    expect(await doctor()).toEqual({ code: 0, ok: true, failed: [] });
+    expect((await service.cli('status')).stdout).toMatch(/^Doorplate .+: healthy, /);
+    expect((await service.cli('upgrade', 'check')).stdout).toContain('would run no migration');
+  });
+});
+
+describe('status names', () => {
+  it('a store that is away', async () => {
+    const away = `postgresql://doorplate@127.0.0.1:${await freePort()}/doorplate`;
+    expect(await status({ DATABASE_URL: away })).toMatchObject({
+      code: 1,
+      healthy: false,
+      problems: [problem('store_unreachable', /DATABASE_URL: .+ECONNREFUSED/)],
+    });
+  });
+
+  it('a store that accepts no writes', async () => {
+    const name = new URL(database.url).pathname.slice(1);
+    await run(`alter database ${name} set default_transaction_read_only = on`);
+    onTestFinished(() =>
+      run(`set transaction read write; alter database ${name} reset default_transaction_read_only`),
+    );
+    expect((await status()).problems).toContainEqual(
+      expect.objectContaining(problem('store_read_only', /no writes/)),
+    );
+    expect((await doctor()).failed).toMatchObject([{ name: 'postgresql' }]);
+  });
+
+  it('a process whose clock is an hour ahead', async () => {
+    const clock = { now: () => Date.now() + 3_600_000 };
+    const log = createLogger({ level: 'silent' });
+    const leases = await enterLeases({ url: database.url, role: 'api', clock, log });
+    onTestFinished(() => leases.stop());
+    expect((await status()).problems).toMatchObject([
+      problem('clock_wrong', /\(api\) is (1 h|59 min).+ ahead/),
+    ]);
+    expect((await doctor()).failed).toMatchObject([{ name: 'clock' }]);
+  });
+
+  it('another release beside it', async () => {
+    const id = randomUUID();
+    const session = await openClient(database.url, `doorplate heartbeat ${id}`);
+    onTestFinished(() => session.end());
+    await run(
+      `insert into work.process (process_id, role, beats, seen_at, release) values ($1, 'api', 1, $2, '0.1.0')`,
+      [id, new Date()],
+    );
+    expect((await status()).problems).toMatchObject([problem('releases_differ', /runs version 0\.1\.0/)]);
+  });
+
+  it('an endpoint whose breaker is open', async () => {
+    const id = randomUUID();
+    await run(
+      `insert into read.webhook_health (webhook_id, partner_id, pending, failures_in_row, still_ms) values ($1, $1, 3, 10, 0)`,
+      [id],
+    );
+    onTestFinished(() => run('delete from read.webhook_health where webhook_id = $1', [id]));
+    expect((await status()).problems).toMatchObject([problem('breaker_open', /1 webhook endpoint fails/)]);
+  });
+
+  it('a provider that is down', async () => {
+    const key = service.demoKey();
+    expect((await service.call('POST', '/v1/lookup', { key, body: { ip: '8.8.8.8' } })).status).toBe(202);
+    const { problems } = await statusUntil('the failure is counted', ['provider_failing']);
+    expect(problems).toMatchObject([problem('provider_failing', /provider http does not answer/)]);
+  });
+
+  it('a projection that an event has stopped', async () => {
+    const store = createPostgresEventStore({ url: database.url, now: Date.now });
+    onTestFinished(() => store.close());
+    const metadata = {
+      $correlationId: randomUUID(),
+      $causationId: randomUUID(),
+      at: new Date().toISOString(),
+    };
+    await store.append(`trackers-${randomUUID()}`, 'no_stream', [
+      { id: randomUUID(), type: 'trackers.TrackerCreated.v1', data: {}, metadata },
+    ]);
+    const { healthy, problems } = await eventually(
+      'the projection has stopped',
+      () => status(),
+      (seen) => seen.problems.some(({ code }: { code: string }) => code === 'projection_stopped'),
+    );
+    expect(healthy).toBe(false);
+    expect(problems).toContainEqual(
+      expect.objectContaining(problem('projection_stopped', /projection trackers .+TrackerCreated/)),
+    );
+  });
+});
+
+describe('doctor names', () => {
+  it('a wrong master key', async () => {
+    const { failed } = await doctor({ MASTER_KEY: Buffer.alloc(32, 9).toString('base64') });
+    expect(failed).toMatchObject([{ name: 'master key', fix: expect.stringContaining('put back the key') }]);
+  });
+
+  it('a PUBLIC_URL that leads elsewhere, and one that leads nowhere', async () => {
+    const elsewhere = await startOther(404);
+    for (const PUBLIC_URL of [elsewhere, `http://127.0.0.1:${await freePort()}`]) {
+      expect((await doctor({ PUBLIC_URL })).failed).toMatchObject([
+        { name: 'proxy', detail: expect.stringContaining(PUBLIC_URL) },
+      ]);
+    }
+  });
+
+  it('a port that another program uses', async () => {
+    const { port } = new URL(await startOther(200));
+    const { failed } = await doctor({ PORT: port });
+    expect(failed).toMatchObject([
+      { name: 'ports', detail: expect.stringMatching(/^PORT \d+ on 127\.0\.0\.1 is used/) },
+    ]);
+  });
+
+  it('every wrong variable, with its right form', async () => {
+    const { failed, code } = await doctor({ PUBLIC_URL: 'example.com', TRUSTED_PROXIES: 'all' });
+    expect(code).toBe(1);
+    expect(failed).toMatchObject([
+      { name: 'configuration', fix: 'PUBLIC_URL=https://doorplate.example.com' },
+      { name: 'configuration', fix: expect.stringContaining('10.0.0.0/8') },
+    ]);
+  });
+
+  it('TRUSTED_PROXIES without the proxy', async () => {
+    const narrow = await startService({
+      role: 'api',
+      databaseUrl: database.url,
+      env: { PUBLIC_URL: proxyUrl, TRUSTED_PROXIES: '10.0.0.0/8' },
+    });
+    onTestFinished(() => narrow.remove());
+    const original = service;
+    service = narrow;
+    onTestFinished(() => {
+      service = original;
+    });
+    expect((await doctor()).failed).toMatchObject([
+      {
+        name: 'proxy',
+        detail: expect.stringContaining('TRUSTED_PROXIES is too narrow'),
+        fix: 'add 127.0.0.1 to TRUSTED_PROXIES',
+      },
+    ]);
+  });
+});
+
+describe('a command that finds nothing', () => {
+  it('says where it looked, and makes neither a folder nor a table', async () => {
+    const env = { DATA_DIR: '/nowhere/at/all' };
+    const made = await doorplateHere(['user', 'create', '--partner', 'demo', 'Ada'], env);
+    expect(made).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('no server and no data in /nowhere/at/all (DATA_DIR)'),
+    });
+    const empty = await emptyDatabase();
+    onTestFinished(() => empty.drop());
+    const listed = await doorplateHere(['partner', 'list'], { ...service.env, DATABASE_URL: empty.url });
+    expect(listed).toMatchObject({ code: 1, stderr: expect.stringContaining('no data in DATABASE_URL') });
+    const client = await openClient(empty.url, 'test');
+    const { rowCount } = await client.query(
+      `select from pg_class where relnamespace = 'public'::regnamespace`,
+    );
+    await client.end();
+    expect(rowCount).toBe(0);
+  });
+});
