@@ -5,7 +5,6 @@ import { canonicalText, parseAddress } from '../domain/kernel/address.ts';
 import { DAY, isoTime } from '../domain/kernel/time.ts';
 import { AnotherRuns, exclusiveJob } from '../platform/postgres/transactions.ts';
 import { auditBilling } from '../processors/billing/audit.ts';
-import { ConsumersBehind } from '../processors/retire-streams.ts';
 import {
   type ErasedVisitor,
   eraseVisitor,
@@ -13,7 +12,8 @@ import {
   findVisitor,
   type Visitor,
   type Wanted,
-} from '../processors/sessions/erase-visitor.ts';
+} from '../processors/erase-visitor.ts';
+import { ConsumersBehind } from '../processors/retire-streams.ts';
 import { MAX_WAIT_MS } from './audit.ts';
 import { partnerOf } from './partner.ts';
 import { lines, print, table } from './print.ts';

@@ -7,7 +7,7 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import { EMPTY_RESULT } from '../../domain/reveals/reveal.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { auditBilling } from '../../processors/billing/audit.ts';
-import { eraseVisitor, findVisitor, type Wanted } from '../../processors/sessions/erase-visitor.ts';
+import { eraseVisitor, findVisitor, type Wanted } from '../../processors/erase-visitor.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
