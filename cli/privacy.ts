@@ -16,7 +16,7 @@ import {
 import { ConsumersBehind } from '../processors/retire-streams.ts';
 import { MAX_WAIT_MS } from './audit.ts';
 import { partnerOf } from './partner.ts';
-import { lines, print, table } from './print.ts';
+import { lines, print, table, timeText } from './print.ts';
 import { progressBar } from './progress.ts';
 import { Refused, type Session, withWorkers } from './session.ts';
 
@@ -282,10 +282,11 @@ interface Report {
 }
 
 function printReport({ clock }: Pick<Session, 'clock'>, { erased, remains, audit }: Report): void {
-  say(`Erasure of a visitor, ${isoTime(clock.now())}\n`);
+  say(`Erasure of a visitor, ${timeText(new Date(clock.now()))}\n`);
   say(lines(erased));
   say('\nWhat remains:\n');
-  for (const { what, why, until } of remains) say(`- ${what}\n  why: ${why}\n  until: ${until}`);
+  for (const { what, why, until } of remains)
+    say(`- ${what}\n  why: ${why}\n  until: ${/^\d{4}-/.test(until) ? timeText(new Date(until)) : until}`);
   say(
     `\nAudit of the ledgers: ${audit.differences === 0 ? 'no difference' : `${audit.differences} differences`}`,
   );

@@ -170,7 +170,8 @@ async function eraseBatch(
   const payloads = await eraseBodies(deps, bodyIds, reason);
   let visits = 0;
   await inParallel(tabs, async (stream) => {
-    visits += await eraseFromTab(deps, stream, erased);
+    const ofTab = await eraseFromTab(deps, stream, erased);
+    visits += ofTab;
   });
   await record(deps, expiringReveals, revealIds);
   await record(deps, expiringSessions, sessionIds);
