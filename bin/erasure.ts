@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { VisitorDeps } from '../processors/sessions/erase-visitor.ts';
+import type { VisitorDeps } from '../processors/erase-visitor.ts';
 import { forgetLookupStream } from '../projections/lookup/lookups.ts';
 import { followersOf } from './groups.ts';
 import type { Runtime } from './runtime.ts';

@@ -5,7 +5,6 @@ import { canonicalText, parseAddress } from '../domain/kernel/address.ts';
 import { DAY, isoTime } from '../domain/kernel/time.ts';
 import { AnotherRuns, exclusiveJob } from '../platform/postgres/transactions.ts';
 import { auditBilling } from '../processors/billing/audit.ts';
-import { ConsumersBehind } from '../processors/retire-streams.ts';
 import {
   type ErasedVisitor,
   eraseVisitor,
@@ -13,10 +12,11 @@ import {
   findVisitor,
   type Visitor,
   type Wanted,
-} from '../processors/sessions/erase-visitor.ts';
+} from '../processors/erase-visitor.ts';
+import { ConsumersBehind } from '../processors/retire-streams.ts';
 import { MAX_WAIT_MS } from './audit.ts';
 import { partnerOf } from './partner.ts';
-import { lines, print, table } from './print.ts';
+import { lines, print, table, timeText } from './print.ts';
 import { progressBar } from './progress.ts';
 import { Refused, type Session, withWorkers } from './session.ts';
 
@@ -282,10 +282,11 @@ interface Report {
 }
 
 function printReport({ clock }: Pick<Session, 'clock'>, { erased, remains, audit }: Report): void {
-  say(`Erasure of a visitor, ${isoTime(clock.now())}\n`);
+  say(`Erasure of a visitor, ${timeText(new Date(clock.now()))}\n`);
   say(lines(erased));
   say('\nWhat remains:\n');
-  for (const { what, why, until } of remains) say(`- ${what}\n  why: ${why}\n  until: ${until}`);
+  for (const { what, why, until } of remains)
+    say(`- ${what}\n  why: ${why}\n  until: ${/^\d{4}-/.test(until) ? timeText(new Date(until)) : until}`);
   say(
     `\nAudit of the ledgers: ${audit.differences === 0 ? 'no difference' : `${audit.differences} differences`}`,
   );

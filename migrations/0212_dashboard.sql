@@ -237,6 +237,8 @@ comment on column read.tracker_hour.marked_reveals is 'reveals, as of the mark.'
 alter table read.signal_day add column generation integer not null default 0;
 comment on column read.signal_day.generation is 'Streams of the day that erasures have replaced: the stream is signals-<day>, from the first on signals-<day>~<generation>.';
 comment on column read.signal_day.last_revision is 'Of the last event in the day''s newest stream.';
+alter table read.expired_reveal add column reason text;
+comment on column read.expired_reveal.reason is 'Why it ended before its time; null: it did not.';
 alter table work.expiring add column reason text;
 comment on column work.expiring.reason is 'Why it ends before its time; null: it does not.';
 create table work.only_one_erasure ();

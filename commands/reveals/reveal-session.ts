@@ -105,6 +105,8 @@ export interface RevealDeps {
   /** Consumes the partner's rate of new reveals; false if it is used up. */
   readonly admitRate: (partnerId: string) => boolean | Promise<boolean>;
   readonly useSavedResult: UseSavedResult;
+  /** Returns whether a reveal whose stream is deleted ended before its time. */
+  readonly isErased: (partnerId: string, revealId: string) => Promise<boolean>;
   /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the reveal must not complete. */
   readonly reserveQueue: (reveal: {
     readonly reveal_id: string;
@@ -183,8 +185,8 @@ async function revealSession(
     if (earlier.completed) return accept(earlier);
   }
 
-  // The Idempotency-Key belongs to an expired or erased reveal.
-  if (isDeleted) return refuse('reveal_expired');
+  // Of a reveal that expired with its session the session says so.
+  if (isDeleted && (await deps.isErased(partnerId, revealId))) return refuse('reveal_expired');
   const session = await sessionRead;
   if (typeof session === 'string') return refuse(session);
   // A reveal expires with its session. This session has not expired, so the expired reveal was of another one.

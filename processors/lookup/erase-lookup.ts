@@ -5,8 +5,8 @@ import { ENRICHMENT_PREFIX, enrichmentStream, nextEnrichmentStream } from '../..
 import { intakeStream } from '../../domain/lookup/intake.ts';
 import type { Position } from '../../event-store/port.ts';
 import { createConsumerProgress } from '../consumers.ts';
+import type { ErasureDeps } from '../erasure-deps.ts';
 import { ConsumersBehind, deleteStream } from '../retire-streams.ts';
-import type { ErasureDeps } from '../sessions/erase-sessions.ts';
 
 export interface EraseLookupDeps extends ErasureDeps, LookupStreams {
   /** Drops the row of a deleted stream from the read model. */

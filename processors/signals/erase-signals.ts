@@ -11,8 +11,8 @@ import {
 import { WrongExpectedRevision } from '../../event-store/port.ts';
 import type { DayKeys } from '../../platform/crypto/keyring.ts';
 import { createConsumerProgress } from '../consumers.ts';
+import type { ErasureDeps } from '../erasure-deps.ts';
 import { ConsumersBehind } from '../retire-streams.ts';
-import type { ErasureDeps } from '../sessions/erase-sessions.ts';
 
 export interface EraseSignalsDeps extends ErasureDeps {
   readonly dayKeys: DayKeys;

@@ -75,7 +75,7 @@ async function applyMark({ type, data }: TrackerHourEvent, db: pg.ClientBase): P
 /** Of an hour whose events are all gone there is no row in a rebuild. */
 const MARK = `
   insert into tracker_hour as present (tracker_id, hour, sessions, reveals, mark_id, marked_sessions, marked_reveals)
-  select tracker_id, hour, 0, 0, $1, 0, 0 from unnest($2::uuid[], $3::timestamptz[]) as n (tracker_id, hour)
+  select distinct tracker_id, hour, 0, 0, $1::uuid, 0, 0 from unnest($2::uuid[], $3::timestamptz[]) as n (tracker_id, hour)
   on conflict (tracker_id, hour) do update set (mark_id, marked_sessions, marked_reveals) =
     row (excluded.mark_id, present.sessions, present.reveals)`;
 

@@ -1,14 +1,11 @@
 /** Finds what is kept of a visitor, and erases it (docs/privacy.md): sessions first, then what is known of the address. */
 import type pg from 'pg';
 import { NIL } from 'uuid';
-import { isoTime } from '../../domain/kernel/time.ts';
-import type { SessionSecrets } from '../../domain/sessions/events.ts';
-import type { DayKeys } from '../../platform/crypto/keyring.ts';
-import { notifyErased } from '../../platform/postgres/notifications.ts';
-import { openSecrets } from '../../queries/sessions/sessions.ts';
-import { type EraseLookupDeps, eraseLookup, findLookup, forgetLateUses } from '../lookup/erase-lookup.ts';
-import { ConsumersBehind } from '../retire-streams.ts';
-import { type EraseSignalsDeps, eraseSignals, findClues } from '../signals/erase-signals.ts';
+import { isoTime } from '../domain/kernel/time.ts';
+import type { SessionSecrets } from '../domain/sessions/events.ts';
+import type { DayKeys } from '../platform/crypto/keyring.ts';
+import { notifyErased } from '../platform/postgres/notifications.ts';
+import { openSecrets } from '../queries/sessions/sessions.ts';
 import {
   addErased,
   type ErasableSession,
@@ -16,6 +13,9 @@ import {
   eraseLateReveals,
   eraseSessions,
 } from './erase-sessions.ts';
+import { type EraseLookupDeps, eraseLookup, findLookup, forgetLateUses } from './lookup/erase-lookup.ts';
+import { ConsumersBehind } from './retire-streams.ts';
+import { type EraseSignalsDeps, eraseSignals, findClues } from './signals/erase-signals.ts';
 
 /** Names a visitor: by address, by session, or by a label of a tracker's sessions. */
 export type Visitor =

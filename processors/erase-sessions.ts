@@ -4,33 +4,25 @@
  * receipts go, then bodies, then the sessions. Units that were billed stay; a pending reveal ends without one.
  */
 import type pg from 'pg';
-import { type CommandContext, newId, ownContext } from '../../commands/handle.ts';
-import { keepOtherSessions, type LeftTab, readTabSessions } from '../../commands/sessions/keep-sessions.ts';
-import { deliveryId } from '../../commands/webhooks/queue-deliveries.ts';
-import { inChunks } from '../../domain/kernel/chunks.ts';
-import { REVEAL_PREFIX } from '../../domain/reveals/events.ts';
-import { revealStream } from '../../domain/reveals/reveal.ts';
-import { TAB_PREFIX } from '../../domain/sessions/events.ts';
-import { nextTabStream } from '../../domain/sessions/tab.ts';
-import { type TrackerHour, trackerHourEvents } from '../../domain/usage/events.ts';
-import { DELIVERIES_PREFIX, PAYLOAD_PREFIX } from '../../domain/webhooks/events.ts';
-import { type Position, type Revision, WrongExpectedRevision } from '../../event-store/port.ts';
-import { type ConsumerProgress, type Consumers, createConsumerProgress } from '../consumers.ts';
-import type { ProcessorDeps } from '../deps.ts';
-import { type Expiring, type ExpiringId, noteExpiring, recordExpired, recordExpiry } from '../expiry.ts';
-import { inParallel } from '../for-each.ts';
-import { ConsumersBehind, deleteStream, type Reached } from '../retire-streams.ts';
-import { expiringReveals } from '../reveals/expiring-reveals.ts';
-import { expireDeliveriesEarly, expiringPayloads } from '../webhooks/expire-deliveries.ts';
-import { expiringSessions } from './expire-sessions.ts';
-
-export interface ErasureDeps extends ProcessorDeps {
-  /** Progress of the read models. */
-  readonly progress: Reached;
-  /** Returns the consumers of a kind of streams, by the prefix of their names. */
-  readonly consumersOf: (prefix: string) => Consumers;
-  readonly signal: AbortSignal;
-}
+import { type CommandContext, newId, ownContext } from '../commands/handle.ts';
+import { keepOtherSessions, type LeftTab, readTabSessions } from '../commands/sessions/keep-sessions.ts';
+import { deliveryId } from '../commands/webhooks/queue-deliveries.ts';
+import { inChunks } from '../domain/kernel/chunks.ts';
+import { REVEAL_PREFIX } from '../domain/reveals/events.ts';
+import { revealStream } from '../domain/reveals/reveal.ts';
+import { TAB_PREFIX } from '../domain/sessions/events.ts';
+import { nextTabStream } from '../domain/sessions/tab.ts';
+import { type TrackerHour, trackerHourEvents } from '../domain/usage/events.ts';
+import { DELIVERIES_PREFIX, PAYLOAD_PREFIX } from '../domain/webhooks/events.ts';
+import { type Position, type Revision, WrongExpectedRevision } from '../event-store/port.ts';
+import { type ConsumerProgress, type Consumers, createConsumerProgress } from './consumers.ts';
+import type { ErasureDeps } from './erasure-deps.ts';
+import { type Expiring, type ExpiringId, noteExpiring, recordExpired, recordExpiry } from './expiry.ts';
+import { inParallel } from './for-each.ts';
+import { ConsumersBehind, deleteStream } from './retire-streams.ts';
+import { expiringReveals } from './reveals/expiring-reveals.ts';
+import { expiringSessions } from './sessions/expire-sessions.ts';
+import { expireDeliveriesEarly, expiringPayloads } from './webhooks/expire-deliveries.ts';
 
 /** A session to erase, as its row has it. */
 export interface ErasableSession {
@@ -178,7 +170,8 @@ async function eraseBatch(
   const payloads = await eraseBodies(deps, bodyIds, reason);
   let visits = 0;
   await inParallel(tabs, async (stream) => {
-    visits += await eraseFromTab(deps, stream, erased);
+    const ofTab = await eraseFromTab(deps, stream, erased);
+    visits += ofTab;
   });
   await record(deps, expiringReveals, revealIds);
   await record(deps, expiringSessions, sessionIds);
