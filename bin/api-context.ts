@@ -11,6 +11,7 @@ import { TrackingUnavailable } from '../http/errors/failures.ts';
 import { createOwnHost, createServedHosts, type ServedHosts } from '../http/server/own-host.ts';
 import { type Countries, createCountries } from '../platform/country.ts';
 import type { RateLimiter } from '../platform/limits/rate-limit.ts';
+import { type ErasureNotices, listenForErasures } from '../platform/postgres/notifications.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { createDomainDirectory, type DomainDirectory } from '../queries/domains/directory.ts';
 import { createTrackerDirectory, type TrackerDirectory } from '../queries/trackers/directory.ts';
@@ -32,6 +33,7 @@ export interface ApiContext extends ReadModels {
   readonly domainNames: DomainDirectory;
   readonly served: ServedHosts;
   readonly clues: Clues;
+  readonly erasures: ErasureNotices;
   readonly countries: Countries;
 }
 
@@ -59,6 +61,7 @@ export async function openApiContext(
     domainNames,
     served: createServedHosts(createOwnHost(publicUrl, config.PUBLIC_HOSTS), domainNames.trackerOf),
     clues: openClues(runtime, metrics),
+    erasures: listenForErasures(runtime.databaseUrl),
     countries: await createCountries(config.COUNTRY_MMDB, log),
   };
 }

@@ -110,6 +110,7 @@ export async function buildApi(
         context.counter,
         context.calls,
         context.clues,
+        context.erasures,
         context.countries,
         keyUses,
         dashboard,

@@ -1,3 +1,5 @@
+import { createTrackerCommands } from '../commands/trackers/manage-trackers.ts';
+import { deleteEndpoint } from '../commands/webhooks/manage-endpoints.ts';
 import { utcDay } from '../domain/kernel/time.ts';
 import { ENRICHMENT_PREFIX } from '../domain/lookup/events.ts';
 import { EXPIRED_PREFIX } from '../domain/sessions/events.ts';
@@ -5,10 +7,13 @@ import { SIGNALS_PREFIX } from '../domain/signals/events.ts';
 import { DELIVERIES_PREFIX, WEBHOOKS_PREFIX } from '../domain/webhooks/events.ts';
 import type { Position } from '../event-store/port.ts';
 import type { Job } from '../platform/clock/periodically.ts';
+import { exclusiveJob } from '../platform/postgres/transactions.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
+import { eraseLateReveals, eraseSessions } from '../processors/erase-sessions.ts';
 import { type Expiring, type SweepOptions, sweep } from '../processors/expiry.ts';
 import { forgetResults } from '../processors/lookup/forget-results.ts';
 import { snapshotEnrichments } from '../processors/lookup/snapshot-enrichments.ts';
+import { endPartners } from '../processors/partners/end-partners.ts';
 import { forgetNames } from '../processors/retire-streams.ts';
 import { expiringReveals } from '../processors/reveals/expiring-reveals.ts';
 import { deleteExpiredStreams, expiringSessions } from '../processors/sessions/expire-sessions.ts';
@@ -87,6 +92,7 @@ export function retentionJobs(runtime: Runtime, metrics: Metrics, signal: AbortS
     ['40 * * * * *', () => sweepReveals(runtime, run)],
     ['20 * * * * *', () => sweepPayloads(runtime, run)],
     ['30 * * * * *', () => expireDueDeliveries(runtime, signal)],
+    ['*/15 * * * * *', () => endDeletedPartners(runtime, signal)],
     ['5 * * * * *', () => snapshotOldEnrichments(runtime, run)],
     ['0 * * * * *', () => forgetOldSignals(runtime, run)],
     ['50 * * * * *', () => runtime.dayKeys.destroyExpired()],
@@ -96,6 +102,31 @@ export function retentionJobs(runtime: Runtime, metrics: Metrics, signal: AbortS
     ['13 4 * * *', () => forgetActivity(runtime.pool, runtime.clock.now())],
     ['23 4 * * *', () => forgetNames(runtime)],
   ];
+}
+
+/** Recorded with the ids of sessions and receipts that a partner's deletion has ended. */
+const PARTNER_DELETED = 'partner_deleted';
+
+/** Goes on with the deletion of partners. `onEnded`: called with numbers of sessions that have ended. */
+export function endDeletedPartners(
+  deps: Deps & Pick<Runtime, 'config' | 'databaseUrl' | 'endpoints'>,
+  signal: AbortSignal,
+  onEnded: (sessions: number) => void = () => undefined,
+): Promise<void> {
+  // Not beside an erasure by the command, which may meet the same sessions.
+  const alone = <T>(work: () => Promise<T>): Promise<T> => exclusiveJob(deps.databaseUrl, 'erasure', work);
+  const erasing = { ...deps, consumersOf: (prefix: string) => followersOf(prefix), signal };
+  return endPartners({
+    ...deps,
+    signal,
+    deleteTracker: createTrackerCommands(deps.store, deps.config.TRACKERS_PER_PARTNER).delete,
+    deleteEndpoint: (partner_id, webhook_id, context) =>
+      deleteEndpoint(deps.endpoints, { partner_id, webhook_id }, context),
+    endSessions: async (sessions) =>
+      onEnded((await alone(() => eraseSessions(erasing, sessions, PARTNER_DELETED))).sessions),
+    endReveals: (sessionIds) => alone(() => eraseLateReveals(erasing, sessionIds, PARTNER_DELETED)),
+    upToDate: async (names) => deps.progress.reached(names, await deps.store.head(), PROJECTED_MS),
+  });
 }
 
 /** Deletes expiry events past their retention. */

@@ -4,11 +4,11 @@ import type { Leases } from '../platform/leases/leases.ts';
 import { sweepRates } from '../platform/limits/rate-limit.ts';
 import { sampleDisk } from '../platform/postgres/disk-samples.ts';
 import { CHECKPOINTS_CHANNEL, DUE_CHANNEL, Listener } from '../platform/postgres/notifications.ts';
-import type { Metrics } from '../platform/telemetry/metrics.ts';
+import { createMetrics, type Metrics } from '../platform/telemetry/metrics.ts';
 import { sweepClaims } from '../processors/claims.ts';
 import { forgetInstallEvidence } from '../processors/sessions/install-evidence.ts';
 import { projectionGroups } from '../projections/all.ts';
-import { leadGroups, UPKEEP } from './groups.ts';
+import { type Group, leadGroups, UPKEEP } from './groups.ts';
 import { billingWork } from './modules/billing.ts';
 import { domainWork } from './modules/domains.ts';
 import { lookupWork, usageWork } from './modules/lookup.ts';
@@ -116,6 +116,10 @@ export async function startWorkers(
     },
   };
 }
+
+/** Returns the groups that workers lead, for a command that runs while no server does. */
+export const workerGroups = (runtime: Runtime, leases: Leases): readonly Group[] =>
+  groupsOf(workerModules(openWorkerContext(runtime, leases, createMetrics(), undefined)));
 
 const groupsOf = (modules: readonly WorkerModule[]) =>
   Object.values(projectionGroups).map((group) => ({

@@ -6,8 +6,8 @@ import { type Anchor, anchorSchema } from '../domain/billing/anchors.ts';
 import { auditBilling, type BillingAudit, makeAnchor } from '../processors/billing/audit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
 import { auditAlert, recordAlerts } from '../processors/operations/operator-alerts.ts';
-import { listPartners } from '../queries/partners/partners.ts';
-import { partnerOf } from './partner.ts';
+import { listPartnerIds } from '../queries/partners/partners.ts';
+import { ledgerOf } from './partner.ts';
 import { print } from './print.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
@@ -41,9 +41,9 @@ function addAnchorCommand(audit: Command): void {
 }
 
 async function partnersOf(session: Session, named: string | undefined): Promise<string[]> {
-  if (named !== undefined) return [(await partnerOf(session, named)).partner_id];
+  if (named !== undefined) return [await ledgerOf(session, named)];
   await session.projected(await session.store.head());
-  return (await listPartners(session.db)).map(({ partner_id }) => partner_id);
+  return [...(await listPartnerIds(session.db))];
 }
 
 /** Parses `--anchor`: a digest of 64 hexadecimal digits, or a file of anchors, one per line. @throws InvalidArgumentError */
@@ -104,7 +104,7 @@ export function addAuditCommands(program: Command): void {
     )
     .action((options: AuditOptions) =>
       withSession(async (session) => {
-        const { partner_id } = await partnerOf(session, options.partner);
+        const partner_id = await ledgerOf(session, options.partner);
         if (options.entries) return await printEntries(session, partner_id);
         const { report, notes } = await auditUpToDate(session, partner_id, options);
         printReport(report, options);

@@ -12,7 +12,9 @@ import { addDoctorCommand } from './operations/doctor.ts';
 import { addStatusCommand } from './operations/status.ts';
 import { addUpgradeCommands } from './operations/upgrade.ts';
 import { addPartnerCommands } from './partner.ts';
+import { addPartnerLifeCommands } from './partner-life.ts';
 import { printable } from './print.ts';
+import { addPrivacyCommands } from './privacy.ts';
 import { addLookupCommand, addProviderCommands } from './provider.ts';
 import { Refused } from './session.ts';
 import { addProjectionCommands, addStoreCommands } from './store.ts';
@@ -55,12 +57,13 @@ export function commandLine(): Command {
   addStatusCommand(program);
   addDoctorCommand(program);
   addUpgradeCommands(program);
-  addPartnerCommands(program);
+  addPartnerLifeCommands(addPartnerCommands(program));
   addKeyCommands(program);
   addUserCommands(program);
   addMasterKeyCommands(program);
   addProjectionCommands(program);
   addAuditCommands(program);
+  addPrivacyCommands(program);
   addLookupCommand(program);
   addProviderCommands(program);
   addAnalyticsCommands(program);
@@ -86,6 +89,10 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   'projection rebuild': 'projection rebuild --all',
   'audit billing': 'audit billing --partner demo --month 2026-11',
   'audit anchor': 'audit anchor --partner demo >> anchors.jsonl',
+  'partner suspend': 'partner suspend acme',
+  'partner delete': 'partner delete acme --yes',
+  'privacy find': 'privacy find --ip 203.0.113.7',
+  'privacy erase': 'privacy erase --ip 203.0.113.7 --dry-run',
   lookup: 'lookup 8.8.8.8',
   'provider try': 'provider try 8.8.8.8',
   'analytics grant': 'analytics grant metabase',

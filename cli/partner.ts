@@ -1,9 +1,13 @@
 import type { Command } from 'commander';
 import { createPartner, setCeilings } from '../commands/partners/manage-partner.ts';
+import { isoTime } from '../domain/kernel/time.ts';
 import type { Ceilings } from '../domain/partners/events.ts';
-import { findPartner, listPartners } from '../queries/partners/partners.ts';
+import { monthEnd, monthStart } from '../queries/billing/reveal-units.ts';
+import { findDeletedPartner, findPartner, listPartners } from '../queries/partners/partners.ts';
+import { readPartnerUse } from '../read-api/usage/partner-usage.ts';
 import { allowance, given, type LimitOptions, limitsIn, wholeFrom } from './options.ts';
 import { print } from './print.ts';
+import { progressBar } from './progress.ts';
 import { Refused, type Session, withSession } from './session.ts';
 
 /** Finds a partner by id or name. @throws Refused if there is none */
@@ -12,6 +16,15 @@ export async function partnerOf({ db, store, projected }: Session, idOrName: str
   const partner = await findPartner(db, idOrName);
   if (!partner) throw new Refused(`partner_not_found: ${idOrName}`);
   return partner;
+}
+
+/** Finds the partner of a ledger, which outlives its partner. @throws Refused if there is none */
+export async function ledgerOf(session: Session, idOrName: string): Promise<string> {
+  await session.projected(await session.store.head());
+  const { db } = session;
+  const partner = (await findPartner(db, idOrName)) ?? (await findDeletedPartner(db, idOrName));
+  if (!partner) throw new Refused(`partner_not_found: ${idOrName}`);
+  return partner.partner_id;
 }
 
 type CeilingOptions = LimitOptions & { readonly keys?: number; readonly domains?: number };
@@ -36,8 +49,8 @@ const ceilingsIn = (options: CeilingOptions): Partial<Ceilings> => ({
   ...given({ keys: options.keys, domains: options.domains }),
 });
 
-/** Adds `doorplate partner create|update|list`. */
-export function addPartnerCommands(program: Command): void {
+/** Adds `doorplate partner create|update|list`. @returns the command `partner` */
+export function addPartnerCommands(program: Command): Command {
   const partner = program.command('partner').description('partner accounts');
 
   withCeilings(partner.command('create <name>').description('make a partner account')).action(
@@ -65,12 +78,44 @@ export function addPartnerCommands(program: Command): void {
 
   partner
     .command('list')
-    .description('all partner accounts')
+    .description('all partner accounts, with their use of this month')
     .option('--json', 'print JSON', false)
-    .action(({ json }: { json: boolean }) =>
-      withSession(async ({ db, store, projected }) => {
-        await projected(await store.head());
-        print([...(await listPartners(db))], json);
-      }),
-    );
+    .action(({ json }: { json: boolean }) => withSession((session) => listWithUse(session, json)));
+  return partner;
 }
+
+/** One statement a partner, so that none is long however many there are. */
+async function listWithUse({ db, store, clock, projected }: Session, json: boolean): Promise<void> {
+  await projected(await store.head());
+  const at = isoTime(clock.now());
+  const month = at.slice(0, 7);
+  const ofMonth = { from: monthStart(month), to: monthEnd(month) };
+  const partners = await listPartners(db, at);
+  const bar = progressBar('reading the use of partners', partners.length);
+  const rows = [];
+  for (const [nth, partner] of partners.entries()) {
+    bar.update(nth);
+    rows.push({ ...partner, month, ...(await readPartnerUse(db, partner.partner_id, ofMonth)) });
+  }
+  bar.end();
+  print(json ? rows : rows.map(asLine), json);
+}
+
+const asLine = (
+  row: {
+    readonly [Name in (typeof SHOWN)[number]]: string | number;
+  },
+): Record<string, string | number> => Object.fromEntries(SHOWN.map((name) => [name, row[name]]));
+
+const SHOWN = [
+  'partner_id',
+  'name',
+  'state',
+  'live_keys',
+  'trackers',
+  'month',
+  'lookups',
+  'sessions',
+  'units',
+  'created_at',
+] as const;

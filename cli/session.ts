@@ -1,10 +1,10 @@
 import { v7 as uuid } from 'uuid';
-import { leadGroups } from '../bin/groups.ts';
+import { type Group, leadGroups } from '../bin/groups.ts';
 import { openRuntime, type Runtime } from '../bin/runtime.ts';
 import type { CommandContext } from '../commands/handle.ts';
 import type { Position } from '../event-store/port.ts';
 import { loadConfig } from '../platform/config/config.ts';
-import { enterLeases } from '../platform/leases/leases.ts';
+import { enterLeases, type Leases } from '../platform/leases/leases.ts';
 import { eventStoreProblem } from '../platform/postgres/unavailable.ts';
 import { createLogger } from '../platform/telemetry/log.ts';
 import type { FollowingProcessor } from '../processors/follow.ts';
@@ -40,12 +40,30 @@ export async function withRuntime<T>(work: (runtime: Runtime) => Promise<T>): Pr
 
 /** The processors that a command runs if no server does. */
 type ProcessorsOf = (runtime: Runtime) => readonly FollowingProcessor[];
+/** The groups that a command leads if no server does. */
+type GroupsOf = (runtime: Runtime, leases: Leases) => readonly Group[] | Promise<readonly Group[]>;
+
+/** Projections alone, and processors of visits. */
+const projecting =
+  (processorsOf: ProcessorsOf): GroupsOf =>
+  (runtime) =>
+    Object.values(projectionGroups).map((group) => ({
+      ...group,
+      processors: group === projectionGroups.visits ? processorsOf(runtime) : [],
+    }));
 
 /** Does the same, and keeps the read models up to date meanwhile. */
 export const withSession = <T>(
   work: (session: Session) => Promise<T>,
   processorsOf: ProcessorsOf = () => [],
-): Promise<T> => withRuntime((runtime) => inSession(runtime, work, processorsOf));
+): Promise<T> => withRuntime((runtime) => inSession(runtime, work, projecting(processorsOf)));
+
+/** Does the same with all that workers lead, for a command that waits for processors. */
+export const withWorkers = <T>(work: (session: Session) => Promise<T>): Promise<T> =>
+  withRuntime((runtime) =>
+    // Lazily, because no other command needs what delivers webhooks and asks providers.
+    inSession(runtime, work, async (...of) => (await import('../bin/workers.ts')).workerGroups(...of)),
+  );
 
 /** Makes the context of an operator's command, which starts its own correlation. */
 export function commandContext(clock: Runtime['clock']): CommandContext {
@@ -56,15 +74,11 @@ export function commandContext(clock: Runtime['clock']): CommandContext {
 async function inSession<T>(
   runtime: Runtime,
   work: (session: Session) => Promise<T>,
-  processorsOf: ProcessorsOf,
+  groupsOf: GroupsOf,
 ): Promise<T> {
   const { databaseUrl: url, progress, clock, log } = runtime;
   const leases = await enterLeases({ url, role: 'command', clock, log });
-  const groups = Object.values(projectionGroups).map((group) => ({
-    ...group,
-    processors: group === projectionGroups.visits ? processorsOf(runtime) : [],
-  }));
-  leadGroups(leases, groups, runtime);
+  leadGroups(leases, await groupsOf(runtime, leases), runtime);
   const session: Session = {
     ...runtime,
     context: commandContext(clock),

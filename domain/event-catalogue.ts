@@ -8,7 +8,7 @@ import { revealEvents, revealExpiryEvents } from './reveals/events.ts';
 import { sessionEvents, sessionExpiryEvents } from './sessions/events.ts';
 import { signalEvents } from './signals/events.ts';
 import { trackerEvents } from './trackers/events.ts';
-import { usageEvents } from './usage/events.ts';
+import { trackerHourEvents, usageEvents } from './usage/events.ts';
 import { deliveryEvents, endpointEvents, payloadEvents, payloadExpiryEvents } from './webhooks/events.ts';
 
 export interface CataloguedStream {
@@ -78,9 +78,10 @@ export const eventCatalogue: readonly CataloguedStream[] = [
   },
   {
     stream: 'expired-<partner id>-<utc day>',
-    about: 'Ids that expired on a day, so that the API can answer that they have expired.',
+    about:
+      'Ids that expired or were erased on a day, so that the API can answer that they have expired, and counts of what was erased.',
     lives: '60 days',
-    events: { ...sessionExpiryEvents, ...revealExpiryEvents, ...payloadExpiryEvents },
+    events: { ...sessionExpiryEvents, ...revealExpiryEvents, ...payloadExpiryEvents, ...trackerHourEvents },
   },
   {
     stream: 'billing-<partner id>',

@@ -41,14 +41,19 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'partners.KeyUpdated.v1': { shown: `${LIMITS} partner_id key_id updated_at` },
   'partners.KeyRevoked.v1': { shown: 'partner_id key_id revoked_at' },
   'partners.CeilingsSet.v1': { shown: `${CEILINGS} partner_id set_at` },
+  'partners.PartnerSuspended.v1': { shown: 'partner_id suspended_at' },
+  'partners.PartnerResumed.v1': { shown: 'partner_id resumed_at' },
+  'partners.PartnerDeleted.v1': { shown: 'partner_id deleted_at' },
+  'partners.PartnerEnded.v1': { shown: 'partner_id ended_at' },
   'partners.PartnerSnapshotted.v1': {
-    shown: `name ${within('ceilings', CEILINGS)} ${within('keys', `${LIMITS} key_id name`)} revoked`,
+    shown: `name state ${within('ceilings', CEILINGS)} ${within('keys', `${LIMITS} key_id name`)} revoked`,
   },
 
   'partners.UserCreated.v1': { shown: `${USER} role created_at`, personal: 'name' },
   'partners.UserPasswordReset.v1': { shown: `${USER} reset_at` },
   'partners.UserPasswordChanged.v1': { shown: `${USER} changed_at` },
   'partners.UserRemoved.v1': { shown: `${USER} removed_at` },
+  'partners.UserReleased.v1': { shown: `${USER} released_at` },
 
   'partners.RoleChanged.v1': { shown: `${USER} before role changed_at` },
   'partners.MemberRemoved.v1': { shown: `${USER} role removed_at` },
@@ -66,6 +71,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
 
   'lookup.ReservationMade.v1': { shown: 'reservation_id partner_id key_id kind made_at', personal: 'ip' },
   'lookup.ReservationSettled.v1': { shown: 'reservation_id partner_id settled_at' },
+  'lookup.ReservationsErased.v1': { shown: 'partner_id reservation_ids erased_at' },
   'lookup.IntakeSnapshotted.v1': {
     shown: 'day used_today.* earlier.day earlier.used.* keys open.0 open.2 open.3',
     personal: 'open.1',
@@ -103,6 +109,8 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'usage.TrackerCallsCorrected.v1': { shown: 'counts.*' },
   'usage.TrackerCallsTotalled.v1': { shown: 'part parts counts.*' },
   'usage.TrackerDayClosed.v1': { shown: 'day part parts counts.*' },
+  'usage.TrackerHoursMarked.v1': { shown: 'partner_id mark_id hours.*' },
+  'usage.TrackerHoursKept.v1': { shown: 'partner_id mark_id counts.*' },
 
   'trackers.TrackerCreated.v1': {
     shown: 'tracker_id partner_id name origins created_at',
@@ -126,13 +134,14 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
 
   'sessions.SessionCreated.v1': { shown: SESSION, personal: 'visitor sealed' },
   'sessions.SessionVisited.v1': { shown: `${SESSION} seen_at`, personal: 'visitor' },
-  'sessions.SessionsExpired.v1': { shown: 'partner_id sessions.*' },
+  'sessions.SessionKept.v1': { shown: `${SESSION} seen_at position visits`, personal: 'visitor sealed' },
+  'sessions.SessionsExpired.v1': { shown: 'partner_id sessions.* reason' },
 
   'reveals.RevealRequested.v1': { shown: REVEAL },
   'reveals.RevealCompleted.v1': {
     shown: `${REVEAL} completed_at billable ${within('result', `${RESULT} status company_found stale refresh_status refresh_error`)}`,
   },
-  'reveals.RevealsExpired.v1': { shown: 'partner_id reveals.*' },
+  'reveals.RevealsExpired.v1': { shown: 'partner_id reveals.* reason' },
 
   'epochs.EpochBegan.v1': { shown: 'epoch_id after' },
 
@@ -173,7 +182,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     shown: 'event_id partner_id type day bytes created_at expires_at',
     personal: 'sealed',
   },
-  'webhooks.PayloadsExpired.v1': { shown: 'partner_id events.*' },
+  'webhooks.PayloadsExpired.v1': { shown: 'partner_id events.* reason' },
   'webhooks.DeliveryQueued.v1': {
     shown: `${DELIVERY} event_id type created_at payload_expires_at source_position`,
   },
@@ -204,6 +213,10 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
     shown: `closed ${within('held', DOMAIN)} ${within('freed', `${DOMAIN} freed_at`)}`,
   },
 
+  'signals.SignalsKept.v1': {
+    shown: 'day batch clues.submitted clues.occurred_at',
+    personal: `${within('clues', 'event_id visitor domain site page_run sealed')} left_out`,
+  },
   'signals.SignalsObserved.v1': {
     shown: 'day clues.submitted clues.occurred_at',
     personal: `${within('clues', 'event_id visitor domain site page_run sealed')} left_out`,

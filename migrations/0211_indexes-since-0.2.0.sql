@@ -117,7 +117,7 @@ create index concurrently reveal_of_company_name on read.reveal (partner_id, com
 
 -- The dashboard's list of sessions is filtered by country.
 drop index concurrently if exists read.session_of_country;
-create index concurrently session_of_country on read.session (partner_id, visitor_country, position);
+create index concurrently session_of_country on read.session (partner_id, left(visitor_country, 2), position);
 
 -- Units of a tracker are summed by day in the index alone.
 drop index concurrently if exists read.reveal_unit_of_tracker;

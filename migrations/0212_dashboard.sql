@@ -224,3 +224,44 @@ comment on column work.operator_alert.body is 'Sent byte for byte at each attemp
 comment on column work.operator_alert.due_at is 'When the next attempt is due.';
 comment on column work.operator_alert.last_error is 'Why the last attempt failed; null: it did not.';
 comment on column work.operator_alert.gave_up_at is 'When its last attempt had failed.';
+
+-- Partners that the operator suspends, resumes and deletes.
+alter table read.partner
+  add column suspended_at timestamptz,
+  add column deleted_at timestamptz,
+  add column ended_at timestamptz;
+comment on column read.partner.name is 'Its name; of a deleted partner followed by its id, because another partner may have the name.';
+comment on column read.partner.suspended_at is
+  'Since when keys and pixels are refused, deliveries and reveals wait and users only read; null: the partner is active.';
+comment on column read.partner.deleted_at is 'When the operator deleted it; null: it is not deleted.';
+comment on column read.partner.ended_at is
+  'When nothing was left of a deleted partner but the ledger, counts and anchors; null: it is not deleted, or its deletion is under way.';
+
+create table read.webhook_suspension (
+  partner_id uuid primary key,
+  suspended_at timestamptz not null
+);
+comment on table read.webhook_suspension is
+  'Partners whose deliveries stand still because the partner is suspended or deleted. Written by projection deliveries.';
+comment on column read.webhook_suspension.suspended_at is 'Since when.';
+alter table read.webhook_health add column partner_suspended_at timestamptz;
+comment on column read.webhook_health.partner_suspended_at is
+  'Since when its partner is suspended or deleted, so that no delivery is attempted; null: it is neither.';
+
+-- Erasure of visitors: counts that outlive the events behind them, and days of clues that were written anew.
+alter table read.tracker_hour
+  add column mark_id uuid,
+  add column marked_sessions bigint,
+  add column marked_reveals bigint;
+comment on column read.tracker_hour.mark_id is 'An erasure that counts the hour, from its mark in the log until it has recorded the count; null: none.';
+comment on column read.tracker_hour.marked_sessions is 'sessions, as of the mark.';
+comment on column read.tracker_hour.marked_reveals is 'reveals, as of the mark.';
+alter table read.signal_day add column generation integer not null default 0;
+comment on column read.signal_day.generation is 'Streams of the day that erasures have replaced: the stream is signals-<day>, from the first on signals-<day>~<generation>.';
+comment on column read.signal_day.last_revision is 'Of the last event in the day''s newest stream.';
+alter table read.expired_reveal add column reason text;
+comment on column read.expired_reveal.reason is 'Why it ended before its time; null: it did not.';
+alter table work.expiring add column reason text;
+comment on column work.expiring.reason is 'Why it ends before its time; null: it does not.';
+create table work.only_one_erasure ();
+comment on table work.only_one_erasure is 'Empty; locked by the erasure that runs.';

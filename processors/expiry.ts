@@ -18,24 +18,27 @@ import type { ProcessorDeps } from './deps.ts';
 import { inParallel } from './for-each.ts';
 import { type ExpiredStream, retireStream } from './retire-streams.ts';
 
-/** The id of an item that a sweep deletes, as its expiry event names it. */
-interface ExpiringId {
+/** The id of an item that is deleted, as its expiry event names it. */
+export interface ExpiringId {
   readonly id: string;
   readonly partner_id: string;
   readonly expires_at: Date;
+  /** Why it ends before its time; null: it does not. */
+  readonly reason?: string | null;
 }
 
-/** Records durably which items a sweep is about to delete, so that a crash cannot lose their expiry events. */
-const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]): Promise<void> =>
+/** Records durably which items are about to be deleted, so that a crash cannot lose their expiry events. */
+export const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]): Promise<void> =>
   queryWithSynchronousCommit(
     pool,
-    `insert into work.expiring (kind, id, partner_id, expires_at)
-     select $1, * from unnest($2::text[], $3::uuid[], $4::timestamptz[]) on conflict (kind, id) do nothing`,
+    `insert into work.expiring (kind, id, partner_id, expires_at, reason)
+     select $1, * from unnest($2::text[], $3::uuid[], $4::timestamptz[], $5::text[]) on conflict (kind, id) do nothing`,
     [
       kind,
       rows.map(({ id }) => id),
       rows.map(({ partner_id }) => partner_id),
       rows.map(({ expires_at }) => expires_at),
+      rows.map(({ reason = null }) => reason),
     ],
   );
 
@@ -45,7 +48,7 @@ const noteExpiring = (pool: pg.Pool, kind: string, rows: readonly ExpiringId[]):
  */
 async function readCutOff(pool: pg.Pool, kind: string, present: string): Promise<ExpiringId[]> {
   const { rows } = await pool.query<ExpiringId>(
-    'select id, partner_id, expires_at from work.expiring where kind = $1',
+    'select id, partner_id, expires_at, reason from work.expiring where kind = $1',
     [kind],
   );
   if (rows.length === 0) return [];
@@ -224,24 +227,25 @@ async function retire(rows: readonly DueRow[], deps: Parameters<typeof retireStr
 }
 
 /**
- * Appends the expiry events, one per partner, waits for their projection and removes the items' records; false if that takes too
+ * Appends the expiry events, one per partner and reason, waits for their projection and removes the items' records; false if that takes too
  * long and the next run continues.
  */
-async function recordExpired(
-  { name, expiredEvent, schemas }: Expiring,
-  { store, pool, clock, projected }: SweepOptions,
+export async function recordExpired(
+  { name, expiredEvent, schemas }: Pick<Expiring, 'name' | 'expiredEvent' | 'schemas'>,
+  { store, pool, clock, projected }: Pick<SweepOptions, 'store' | 'pool' | 'clock' | 'projected'>,
   gone: readonly ExpiringId[],
 ): Promise<boolean> {
   if (gone.length === 0) return true;
   const context = ownContext(clock);
   const positions: (Position | null)[] = [];
   await inParallel(
-    Map.groupBy(gone, ({ partner_id }) => partner_id),
-    async ([partnerId, rows]) => {
+    Map.groupBy(gone, ({ partner_id, reason }) => `${partner_id} ${reason ?? ''}`).values(),
+    async (rows) => {
+      const [{ partner_id, reason }] = rows as [ExpiringId];
       const expired = rows.map((row): [string, string] => [row.id, isoTime(row.expires_at.getTime())]);
-      positions.push(
-        await recordExpiry(store, partnerId, schemas, expiredEvent(partnerId, expired), context),
-      );
+      const { type, data } = expiredEvent(partner_id, expired);
+      const event = { type, data: { ...data, ...(reason ? { reason } : {}) } };
+      positions.push(await recordExpiry(store, partner_id, schemas, event, context));
     },
   );
   const last = positions.includes(null)

@@ -2,7 +2,7 @@ import { DAY } from '../domain/kernel/time.ts';
 import { ENRICHMENT_PREFIX, nextEnrichmentStream } from '../domain/lookup/events.ts';
 import { EXPIRED_PREFIX, TAB_PREFIX } from '../domain/sessions/events.ts';
 import { nextTabStream } from '../domain/sessions/tab.ts';
-import { SIGNALS_PREFIX } from '../domain/signals/events.ts';
+import { nextSignalsStream, SIGNALS_PREFIX } from '../domain/signals/events.ts';
 import { USAGE_PREFIX } from '../domain/usage/events.ts';
 import { DELIVERIES_PREFIX, PAYLOAD_PREFIX } from '../domain/webhooks/events.ts';
 import {
@@ -70,6 +70,31 @@ export async function retireStream(deps: RetireDeps, known: ExpiredStream): Prom
   return (await expire(store, stream, further)) === 'done';
 }
 
+/** Consumers have not read what is to be deleted; nothing is lost by trying again. */
+export class ConsumersBehind extends Error {}
+
+/** How often a deletion waits anew for consumers, and for events that are appended meanwhile. */
+const MAX_WAITS = 12;
+
+/**
+ * Deletes a stream before its time, with all events that are appended meanwhile, after its consumers have passed them. Idempotent.
+ * @returns false if there was no such stream
+ * @throws ConsumersBehind, and the port's errors but WrongExpectedRevision
+ */
+export async function deleteStream(
+  { store, consumerProgress, signal }: Pick<RetireDeps, 'store' | 'consumerProgress' | 'signal'>,
+  stream: string,
+): Promise<boolean> {
+  for (let wait = 0; wait < MAX_WAITS && !signal.aborted; wait += 1) {
+    const read = { direction: 'backwards', limit: 1, includeExpired: true } as const;
+    const [last] = await Array.fromAsync(store.readStream(stream, read));
+    if (last === undefined) return false;
+    if (!(await consumerProgress.waitFor(last.position, signal))) continue;
+    if ((await expire(store, stream, last.revision)) === 'done') return true;
+  }
+  throw new ConsumersBehind(`${stream} has not been read by all consumers`);
+}
+
 async function isReadable(store: EventStore, stream: string, revision: Revision): Promise<boolean> {
   const read = { from: revision, limit: 1, includeExpired: true };
   return (await Array.fromAsync(store.readStream(stream, read))).length > 0;
@@ -109,7 +134,9 @@ const successorOf = (stream: string): string | null =>
     ? nextTabStream(stream)
     : stream.startsWith(ENRICHMENT_PREFIX)
       ? nextEnrichmentStream(stream)
-      : null;
+      : stream.startsWith(SIGNALS_PREFIX)
+        ? nextSignalsStream(stream)
+        : null;
 
 /** Forgets the names of streams that were deleted 30 days ago. */
 export async function forgetNames({ store, clock }: Pick<ProcessorDeps, 'store' | 'clock'>): Promise<void> {

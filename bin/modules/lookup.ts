@@ -49,16 +49,23 @@ export function lookupRoutes({
   limiter,
   counter,
   clues,
+  erasures,
   waitForHead,
   waitForHeadPassively,
   ownWrite,
 }: ApiContext): Route[] {
   const { config, pool, store, intake, digest, processed } = runtime;
   const configured = () => runtime.providers.configured();
+  const answerCache = createAnswerCache({
+    note: runtime.lookupUses.note,
+    configured,
+    hearsOfErasures: erasures.isListening,
+  });
+  erasures.onErased(answerCache.clear);
   const shared = {
     count: counter.count,
     cluesOf: clues.of,
-    answerCache: createAnswerCache({ note: runtime.lookupUses.note, configured }),
+    answerCache,
     inFlight: createInFlight(config.LOOKUP_CAPACITY),
   };
   const submitting = {

@@ -20,6 +20,7 @@ import {
   createCompletionRuns,
 } from '../../processors/reveals/complete-reveals.ts';
 import { reserveForReveal } from '../../processors/webhooks/queue-admission.ts';
+import { wasErased } from '../../queries/reveals/reveals.ts';
 import { createRevealableSessions } from '../../queries/sessions/sessions.ts';
 import { getRevealRoute } from '../../read-api/reveals/get-reveal.ts';
 import { postRevealRoute } from '../../write-api/reveals/post-reveal.ts';
@@ -45,6 +46,7 @@ export function revealRoutes(context: ApiContext): Route[] {
   const revealDeps: RevealDeps = {
     ...completionPorts(runtime, sessions.find),
     trackerRefusal: trackerCommands.refusal,
+    isErased: (partnerId, revealId) => wasErased(db, partnerId, revealId),
     admitRate: async (partnerId) =>
       (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
   };

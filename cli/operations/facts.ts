@@ -302,7 +302,7 @@ async function readQueues(pool: pg.Pool, at: number): Promise<Facts['queues']> {
     `select coalesce(sum(n.due) filter (where not h.held), 0)::int as due,
             min(n.oldest) filter (where not h.held) as oldest, count(*) filter (where h.held)::int as breakers_open
      from (select webhook_id, failures_in_row >= $1 as held from read.webhook_health
-           where pending > 0 and paused_at is null and deleted_at is null) h
+           where pending > 0 and coalesce(paused_at, partner_suspended_at, deleted_at) is null) h
      cross join lateral (
        select count(*) as due, min(d.next_attempt_at) as oldest
        from (select next_attempt_at from read.webhook_delivery

@@ -14,6 +14,7 @@ import {
   type PartnerRefusal,
   partnerDecider,
   partnerStream,
+  type StateChange,
   snapshotPartner,
 } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
@@ -57,20 +58,34 @@ async function run<T>(
   return handled.ok ? { ok: true, value: { ...value, position: handled.value.position } } : handled;
 }
 
-/** Returns the id of the partner with this name. */
+/** Returns the id of the first partner with this name. */
 export const partnerIdOf = (name: string): string => uuidOf(name, PARTNERS);
 
-/** Creates a partner account; refused if the name is taken. */
-export function createPartner(
+/**
+ * Creates a partner account; refused if the name is taken. The id of a partner whose name a deleted partner had derives from that
+ * partner's id.
+ */
+export async function createPartner(
   store: EventStore,
   name: string,
   context: CommandContext,
   ceilings: Partial<Ceilings> = {},
 ): Outcome<{ partner_id: string }> {
-  const partner_id = partnerIdOf(name);
-  const command = { type: 'CreatePartner', partner_id, name, ceilings, at: context.at } as const;
-  return run(store, command, context, { partner_id });
+  for (let partner_id = partnerIdOf(name); ; partner_id = uuidOf(partner_id, PARTNERS)) {
+    const command = { type: 'CreatePartner', partner_id, name, ceilings, at: context.at } as const;
+    const created = await run(store, command, context, { partner_id });
+    if (created.ok || created.refusal !== 'partner_deleted') return created;
+  }
 }
+
+/** Suspends, resumes or deletes a partner, or records that nothing is left of a deleted one. Idempotent. */
+export const changePartner = (
+  store: EventStore,
+  type: StateChange,
+  partner_id: string,
+  context: CommandContext,
+): Outcome<{ partner_id: string }> =>
+  run(store, { type, partner_id, at: context.at }, context, { partner_id });
 
 /** Changes some of a partner's ceilings; existing keys keep their limits. */
 export function setCeilings(

@@ -64,6 +64,13 @@ export const createUser = (
     context,
   );
 
+/** Ends a user of a deleted partner and frees the name. */
+export const releaseUser = (
+  store: EventStore,
+  { user_id, partner_id }: { readonly user_id: string; readonly partner_id: string },
+  context: CommandContext,
+): Outcome => run(store, { type: 'ReleaseUser', user_id, partner_id, at: context.at }, context);
+
 /** Records a change of a user. Passwords are stored elsewhere, never in events. */
 export const changeUser = (
   store: EventStore,

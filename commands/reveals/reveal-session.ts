@@ -9,7 +9,7 @@ import {
   revealDecider,
   revealStream,
 } from '../../domain/reveals/reveal.ts';
-import { type EventStore, OutcomeUnknown, StreamExpired } from '../../event-store/port.ts';
+import { type EventStore, OutcomeUnknown, type ReadOptions, StreamExpired } from '../../event-store/port.ts';
 import { createBatchDelay, GROUP_COMMIT_DELAY } from '../batch-delay.ts';
 import { type Aggregate, type CommandContext, handle, load } from '../handle.ts';
 import type { QueueReservation } from '../queue-reservation.ts';
@@ -37,7 +37,7 @@ type KnownReveal = Awaited<ReturnType<typeof load<Reveal | null, RevealCommand, 
 const loadReveal = (
   store: EventStore,
   revealId: string,
-  options: { readonly includeExpired?: boolean } = {},
+  options: Pick<ReadOptions, 'includeExpired' | 'onExpired'> = {},
 ): Promise<KnownReveal> => load(store, aggregate, revealStream(revealId), undefined, options);
 
 /** Returns the result that an address has for a partner; null: none yet. `at` in milliseconds. */
@@ -105,6 +105,8 @@ export interface RevealDeps {
   /** Consumes the partner's rate of new reveals; false if it is used up. */
   readonly admitRate: (partnerId: string) => boolean | Promise<boolean>;
   readonly useSavedResult: UseSavedResult;
+  /** Returns whether a reveal whose stream is deleted ended before its time. */
+  readonly isErased: (partnerId: string, revealId: string) => Promise<boolean>;
   /** Reserves room in the partner's queue of webhook deliveries; null if it is full and the reveal must not complete. */
   readonly reserveQueue: (reveal: {
     readonly reveal_id: string;
@@ -124,8 +126,6 @@ export interface RevealRequest {
 const REVEALS = '0d7c3c64-3f1e-4c0a-9a55-2f6f4cb7d2a1';
 const revealIdOf = ({ partnerId, idempotencyKey }: RevealRequest): string =>
   uuidv5(`${partnerId} ${idempotencyKey}`, REVEALS);
-
-const EXPIRED_TOO = { includeExpired: true };
 
 export type RevealSession = (
   request: RevealRequest,
@@ -161,7 +161,11 @@ async function revealSession(
 ): Promise<Result<Reveal, NotRevealed>> {
   const { partnerId, sessionId } = request;
   const revealId = revealIdOf(request);
-  const loading = loadReveal(deps.store, revealId, EXPIRED_TOO);
+  let isDeleted = false;
+  const onExpired = (): void => {
+    isDeleted = true;
+  };
+  const loading = loadReveal(deps.store, revealId, { includeExpired: true, onExpired });
   // A new reveal needs these reads, so they start concurrently with the load. Recording the use of the saved result again does no harm.
   const sessionRead = failingWhenAwaited(deps.findSession(partnerId, sessionId));
   const refusalRead = failingWhenAwaited(
@@ -181,6 +185,8 @@ async function revealSession(
     if (earlier.completed) return accept(earlier);
   }
 
+  // Of a reveal that expired with its session the session says so.
+  if (isDeleted && (await deps.isErased(partnerId, revealId))) return refuse('reveal_expired');
   const session = await sessionRead;
   if (typeof session === 'string') return refuse(session);
   // A reveal expires with its session. This session has not expired, so the expired reveal was of another one.

@@ -6,13 +6,14 @@ import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import {
   type Clue,
   KEPT_DAYS,
+  nextSignalsStream,
   signalEvents,
   signalsExpireAt,
   signalsStream,
   visitorText,
 } from '../../domain/signals/events.ts';
 import type { Observation } from '../../domain/signals/observation.ts';
-import type { EventStore, Position } from '../../event-store/port.ts';
+import { type EventStore, type NewEvent, type Position, StreamExpired } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 
 /** Daily keys that hide addresses and domains. */
@@ -79,9 +80,27 @@ export async function observeSignals(
     { ...context, expiresAt: signalsExpireAt(day) },
   );
   if (event === undefined) throw new TypeError('expected exactly one event');
-  // Any revision, because no decision depends on the stream.
-  const { position } = await appendSafely(store, signalsStream(day), 'any', [event]);
+  const position = await appendToDay(store, day, event);
   return { batch: event.id, eventIds, position };
+}
+
+/** The stream that took a store's last batch: so many may have been replaced on one day that each try again would take long. */
+const lastStreams = new WeakMap<EventStore, string>();
+
+/** Appends to the newest stream of a day: an erasure has replaced the ones before it. */
+async function appendToDay(store: EventStore, day: string, event: NewEvent): Promise<Position | null> {
+  const first = signalsStream(day);
+  const known = lastStreams.get(store);
+  for (let stream = known?.startsWith(first) ? known : first; ; stream = nextSignalsStream(stream)) {
+    try {
+      // Any revision, because no decision depends on the stream.
+      const { position } = await appendSafely(store, stream, 'any', [event]);
+      lastStreams.set(store, stream);
+      return position;
+    } catch (error) {
+      if (!(error instanceof StreamExpired)) throw error;
+    }
+  }
 }
 
 /** `at`: current time, which caps the sender's timestamps. */

@@ -51,6 +51,16 @@ export interface EndpointChange {
   readonly enabled: boolean | null;
 }
 
+/** Deletes an endpoint. Idempotent. */
+export async function deleteEndpoint(
+  batcher: EndpointBatcher,
+  { partner_id, webhook_id }: { readonly partner_id: string; readonly webhook_id: string },
+  context: CommandContext,
+): Promise<void> {
+  const command = { type: 'Delete', partner_id, webhook_id, at: context.at } as const;
+  await batcher.submitCommand(endpointsStream(partner_id), command, context, () => null);
+}
+
 export interface ChangedEndpoint {
   readonly endpoint: Endpoint;
   readonly position: Position | null;

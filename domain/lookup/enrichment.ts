@@ -77,7 +77,9 @@ export type EnrichmentCommand =
   /** Snapshots ended work whose result is from before `before`, or from a fast clock. Both in milliseconds. */
   | { readonly type: 'Snapshot'; readonly before: number; readonly at: number }
   /** Forgets a result that no partner has asked for in a long time, unless a round is open. */
-  | { readonly type: 'Forget'; readonly at: number };
+  | { readonly type: 'Forget'; readonly at: number }
+  /** Ends the open round without a result, and forgets the saved one: the address was erased. */
+  | { readonly type: 'Erase'; readonly at: number };
 
 /**
  * Returns the work that a POST may request in this state; null: the saved result is sufficient. `configured`: the providers
@@ -174,6 +176,19 @@ function fail(
   ];
 }
 
+function erase({ ip, saved, open, forgotten }: Enrichment, at: number): EnrichmentEvent[] {
+  if (forgotten || (saved === null && open === null)) return [];
+  const erased_at = isoTime(at);
+  const forgets: EnrichmentEvent = {
+    type: 'lookup.ResultForgotten.v1',
+    data: { ip, forgotten_at: erased_at },
+  };
+  if (open === null) return [forgets];
+  const { round, attempts: attempt, kind, reservations } = open;
+  const ends = { ip, round, attempt, kind, gave_up_at: erased_at, failures: [], settles: [...reservations] };
+  return [{ type: 'lookup.EnrichmentGaveUp.v1', data: ends }, forgets];
+}
+
 /** Whether the outcome belongs to the due attempt; late outcomes of expired claims are ignored. */
 const isDue = (open: OpenRound | null, round: number, attempt: number): open is OpenRound =>
   open !== null && open.round === round && open.attempts + 1 === attempt;
@@ -191,7 +206,8 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
   },
 
   decide(command, state) {
-    if (state.forgotten && command.type !== 'Forget') return refuse('result_forgotten');
+    if (state.forgotten && command.type !== 'Forget' && command.type !== 'Erase')
+      return refuse('result_forgotten');
     switch (command.type) {
       case 'Submit':
         return accept(requestOrJoin(command, state));
@@ -213,6 +229,8 @@ export const enrichmentDecider: Decider<Enrichment, EnrichmentCommand, Enrichmen
         const data = { ip: saved.ip, forgotten_at: isoTime(command.at) };
         return accept([{ type: 'lookup.ResultForgotten.v1', data }]);
       }
+      case 'Erase':
+        return accept(erase(state, command.at));
       default:
         return unreachable(command);
     }

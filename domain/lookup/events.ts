@@ -32,6 +32,12 @@ export const intakeEvents = {
     partner_id: z.uuid(),
     settled_at: instant,
   }),
+  /** The address was erased: these reservations end, and no answer knows of them. */
+  'lookup.ReservationsErased.v1': z.object({
+    partner_id: z.uuid(),
+    reservation_ids: z.array(z.uuid()),
+    erased_at: instant,
+  }),
   /** Snapshot of the state; earlier events may be truncated. */
   'lookup.IntakeSnapshotted.v1': z.object({
     day: z.string(),

@@ -1,5 +1,5 @@
 /** A partner's intake of work: its daily allowance and its pending limit. */
-import { Map as PersistentMap } from 'immutable';
+import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isAhead, isoTime, utcDay } from '../kernel/time.ts';
 import {
@@ -31,6 +31,8 @@ export interface Intake {
   readonly usage: readonly DayUsage[];
   readonly open: PersistentMap<string, OpenReservation>;
   readonly openByIp: PersistentMap<string, string>;
+  /** Ids of reservations that were erased since the last snapshot. */
+  readonly erased: PersistentSet<string>;
 }
 
 export type IntakeCommand =
@@ -51,6 +53,13 @@ export type IntakeCommand =
     }
   | {
       readonly type: 'Settle';
+      readonly partner_id: string;
+      readonly reservation_ids: readonly string[];
+      readonly at: number;
+    }
+  /** Ends reservations of an erased address, open or not. */
+  | {
+      readonly type: 'Erase';
       readonly partner_id: string;
       readonly reservation_ids: readonly string[];
       readonly at: number;
@@ -81,7 +90,7 @@ function reserve(command: Extract<IntakeCommand, { type: 'Reserve' }>, state: In
 
 /** Decides a partner's reservations. Persistent maps avoid copying states with very many open ones. */
 export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRefusal> = {
-  initial: { usage: [], open: PersistentMap(), openByIp: PersistentMap() },
+  initial: { usage: [], open: PersistentMap(), openByIp: PersistentMap(), erased: PersistentSet() },
 
   decide(command, state) {
     switch (command.type) {
@@ -93,6 +102,13 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
             .filter((id) => state.open.has(id))
             .map((id) => settledEvent(command.partner_id, id, command.at)),
         );
+      case 'Erase': {
+        const { partner_id, at } = command;
+        const reservation_ids = command.reservation_ids.filter((id) => !state.erased.has(id));
+        const data = { partner_id, reservation_ids, erased_at: isoTime(at) };
+        const erased: IntakeEvent = { type: 'lookup.ReservationsErased.v1', data };
+        return accept(reservation_ids.length === 0 ? [] : [erased]);
+      }
       default:
         return unreachable(command);
     }
@@ -105,20 +121,17 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
         const { earlier, today } = usageAt(state.usage, Date.parse(made_at));
         const used = today.used.update(key_id, 0, (before) => before + 1);
         return {
+          ...state,
           usage: [...earlier.slice(-1), { day: today.day, used }],
           open: state.open.set(reservation_id, { reservation_id, ip, key_id, made_at }),
           openByIp: state.openByIp.set(ip, reservation_id),
         };
       }
-      case 'lookup.ReservationSettled.v1': {
-        const { open, openByIp } = state;
-        const ip = open.get(data.reservation_id)?.ip;
-        const isOfIp = ip !== undefined && openByIp.get(ip) === data.reservation_id;
-        return {
-          ...state,
-          open: open.delete(data.reservation_id),
-          openByIp: isOfIp ? openByIp.delete(ip) : openByIp,
-        };
+      case 'lookup.ReservationSettled.v1':
+        return settled(state, data.reservation_id);
+      case 'lookup.ReservationsErased.v1': {
+        const { reservation_ids } = data;
+        return { ...reservation_ids.reduce(settled, state), erased: state.erased.union(reservation_ids) };
       }
       case 'lookup.IntakeSnapshotted.v1': {
         const reservations = openInSnapshot(data);
@@ -126,6 +139,7 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
           usage: usageInSnapshot(data),
           open: PersistentMap(reservations.map((one) => [one.reservation_id, one])),
           openByIp: PersistentMap(reservations.map((one) => [one.ip, one.reservation_id])),
+          erased: PersistentSet(),
         };
       }
       default:
@@ -133,6 +147,17 @@ export const intakeDecider: Decider<Intake, IntakeCommand, IntakeEvent, IntakeRe
     }
   },
 };
+
+function settled(state: Intake, reservationId: string): Intake {
+  const { open, openByIp } = state;
+  const ip = open.get(reservationId)?.ip;
+  const isOfIp = ip !== undefined && openByIp.get(ip) === reservationId;
+  return {
+    ...state,
+    open: open.delete(reservationId),
+    openByIp: isOfIp ? openByIp.delete(ip) : openByIp,
+  };
+}
 
 /**
  * Returns the usage of the day that a reservation at `at` counts into, and of earlier days. A late reservation, or one from a

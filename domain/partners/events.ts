@@ -36,6 +36,12 @@ export const DEFAULT_CEILINGS: Ceilings = {
   company_signals: false,
 };
 
+const ofPartner = { partner_id: z.uuid() } as const;
+
+/** active ⇄ suspended → deleted → ended, and active → deleted. ended: nothing is left but what outlives a partner. */
+export const partnerStateSchema = z.enum(['active', 'suspended', 'deleted', 'ended']);
+export type PartnerState = z.output<typeof partnerStateSchema>;
+
 /** Stream `partner-<id>`: a partner and its API keys, stored only as hashes. */
 export const partnerEvents = {
   'partners.PartnerCreated.v1': z.object({
@@ -63,10 +69,19 @@ export const partnerEvents = {
   }),
   /** Sets all ceilings. */
   'partners.CeilingsSet.v1': ceilingsSchema.extend({ partner_id: z.uuid(), set_at: z.iso.datetime() }),
+  /** Keys and pixels are refused, deliveries and reveals wait, users only read. */
+  'partners.PartnerSuspended.v1': z.object({ ...ofPartner, suspended_at: z.iso.datetime() }),
+  'partners.PartnerResumed.v1': z.object({ ...ofPartner, resumed_at: z.iso.datetime() }),
+  /** Revokes all keys and frees the name. What else the partner has is taken apart afterwards, until `PartnerEnded`. */
+  'partners.PartnerDeleted.v1': z.object({ ...ofPartner, deleted_at: z.iso.datetime() }),
+  /** Nothing is left of a deleted partner but what outlives it: the ledger, counts, anchors. */
+  'partners.PartnerEnded.v1': z.object({ ...ofPartner, ended_at: z.iso.datetime() }),
   /** Snapshot of the state, from which commands start. Earlier events stay, for rebuilds. */
   'partners.PartnerSnapshotted.v1': z.object({
     ceilings: ceilingsSchema,
     name: z.string(),
+    /** Before 0.3.0 every partner was active. */
+    state: partnerStateSchema.default('active'),
     keys: z.array(keyLimitsSchema.extend({ key_id: z.string(), name: z.string() })),
     /** Ids of the keys that were revoked last. */
     revoked: z.array(z.string()),
@@ -94,6 +109,8 @@ export const userEvents = {
   'partners.UserPasswordReset.v1': z.object({ ...ofUser, reset_at: z.iso.datetime() }),
   'partners.UserPasswordChanged.v1': z.object({ ...ofUser, changed_at: z.iso.datetime() }),
   'partners.UserRemoved.v1': z.object({ ...ofUser, removed_at: z.iso.datetime() }),
+  /** The user's partner was deleted: the user is gone, and the name free. */
+  'partners.UserReleased.v1': z.object({ ...ofUser, released_at: z.iso.datetime() }),
 } as const;
 export type UserEvent = EventOf<typeof userEvents>;
 

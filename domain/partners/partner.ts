@@ -7,6 +7,7 @@ import {
   type KeyLimits,
   PARTNER_PREFIX,
   type PartnerEvent,
+  type PartnerState,
 } from './events.ts';
 
 /** The ceiling that a user's change of keys would exceed. */
@@ -82,6 +83,7 @@ interface Key {
 export interface Partner {
   /** null: the partner does not exist. */
   readonly name: string | null;
+  readonly state: PartnerState;
   readonly ceilings: Ceilings;
   /** By id, without revoked ones. */
   readonly keys: PersistentMap<string, Key>;
@@ -89,6 +91,8 @@ export interface Partner {
   /** Ids of recently revoked keys, the latest last. */
   readonly revoked: PersistentOrderedSet<string>;
 }
+
+const isDeleted = ({ state }: Partner): boolean => state === 'deleted' || state === 'ended';
 
 /** Of twice as many the latest stay, so that a snapshot holds them in one append. */
 const REVOKED_REMEMBERED = 2_500;
@@ -100,6 +104,8 @@ interface OfPartner {
   readonly partner_id: string;
   readonly at: number;
 }
+
+export type StateChange = 'SuspendPartner' | 'ResumePartner' | 'DeletePartner' | 'EndPartner';
 
 export type PartnerCommand =
   /** Omitted ceilings get their defaults. */
@@ -124,13 +130,17 @@ export type PartnerCommand =
       readonly limits: Partial<KeyLimits>;
       readonly by: KeyManager;
     })
-  | (OfPartner & { readonly type: 'RevokeKey'; readonly key_id: string });
+  | (OfPartner & { readonly type: 'RevokeKey'; readonly key_id: string })
+  | (OfPartner & { readonly type: StateChange });
 
 export type PartnerRefusal =
   | CeilingRefusal
   | 'invalid_name'
   | 'partner_exists'
   | 'partner_not_found'
+  /** Its name is free for another partner. */
+  | 'partner_deleted'
+  | 'partner_not_deleted'
   | 'key_name_taken'
   | 'key_not_found'
   | 'key_revoked';
@@ -154,7 +164,8 @@ function createPartner(
   state: Partner,
 ) {
   if (!nameIsValid(name)) return refuse<PartnerRefusal>('invalid_name');
-  if (state.name !== null) return refuse<PartnerRefusal>('partner_exists');
+  if (state.name !== null)
+    return refuse<PartnerRefusal>(isDeleted(state) ? 'partner_deleted' : 'partner_exists');
   const created: PartnerEvent = {
     type: 'partners.PartnerCreated.v1',
     data: { partner_id, name, created_at: isoTime(at) },
@@ -191,9 +202,43 @@ function updateKey(command: Extract<PartnerCommand, { type: 'UpdateKey' }>, stat
   ]);
 }
 
+/** Decides how a partner that exists goes on. A repeat changes nothing; nothing brings a deleted partner back. */
+function changeState(
+  { type, partner_id, at }: OfPartner & { readonly type: StateChange },
+  { state }: Partner,
+) {
+  const time = isoTime(at);
+  switch (type) {
+    case 'SuspendPartner':
+      if (state === 'suspended') return accept<PartnerEvent[]>([]);
+      return accept<PartnerEvent[]>([
+        { type: 'partners.PartnerSuspended.v1', data: { partner_id, suspended_at: time } },
+      ]);
+    case 'ResumePartner':
+      if (state === 'active') return accept<PartnerEvent[]>([]);
+      return accept<PartnerEvent[]>([
+        { type: 'partners.PartnerResumed.v1', data: { partner_id, resumed_at: time } },
+      ]);
+    case 'DeletePartner':
+      if (state === 'deleted' || state === 'ended') return accept<PartnerEvent[]>([]);
+      return accept<PartnerEvent[]>([
+        { type: 'partners.PartnerDeleted.v1', data: { partner_id, deleted_at: time } },
+      ]);
+    case 'EndPartner':
+      if (state === 'ended') return accept<PartnerEvent[]>([]);
+      if (state !== 'deleted') return refuse<PartnerRefusal>('partner_not_deleted');
+      return accept<PartnerEvent[]>([
+        { type: 'partners.PartnerEnded.v1', data: { partner_id, ended_at: time } },
+      ]);
+    default:
+      return unreachable(type);
+  }
+}
+
 export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, PartnerRefusal> = {
   initial: {
     name: null,
+    state: 'active',
     ceilings: DEFAULT_CEILINGS,
     keys: PersistentMap(),
     keyNames: PersistentSet(),
@@ -203,6 +248,8 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
   decide(command, state) {
     const { partner_id, at } = command;
     if (command.type !== 'CreatePartner' && state.name === null) return refuse('partner_not_found');
+    const mayFollowDeletion = ['CreatePartner', 'DeletePartner', 'EndPartner'].includes(command.type);
+    if (isDeleted(state) && !mayFollowDeletion) return refuse('partner_deleted');
     switch (command.type) {
       case 'CreatePartner':
         return createPartner(command, state);
@@ -222,6 +269,11 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
           { type: 'partners.KeyRevoked.v1', data: { partner_id, key_id, revoked_at: isoTime(at) } },
         ]);
       }
+      case 'SuspendPartner':
+      case 'ResumePartner':
+      case 'DeletePartner':
+      case 'EndPartner':
+        return changeState(command, state);
       default:
         return unreachable(command);
     }
@@ -257,9 +309,18 @@ export const partnerDecider: Decider<Partner, PartnerCommand, PartnerEvent, Part
           revoked: isFull ? revoked.takeLast(REVOKED_REMEMBERED) : revoked,
         };
       }
+      case 'partners.PartnerSuspended.v1':
+        return { ...state, state: 'suspended' };
+      case 'partners.PartnerResumed.v1':
+        return { ...state, state: 'active' };
+      case 'partners.PartnerDeleted.v1':
+        return { ...state, state: 'deleted', keys: PersistentMap(), keyNames: PersistentSet() };
+      case 'partners.PartnerEnded.v1':
+        return { ...state, state: 'ended' };
       case 'partners.PartnerSnapshotted.v1':
         return {
           name: data.name,
+          state: data.state,
           ceilings: data.ceilings,
           keys: PersistentMap(
             data.keys.map((key) => [key.key_id, { name: key.name, limits: limitsOf(key) }]),
@@ -286,6 +347,7 @@ export const snapshotPartner = (state: Partner): PartnerEvent => ({
   type: 'partners.PartnerSnapshotted.v1',
   data: {
     name: state.name ?? '',
+    state: state.state,
     ceilings: state.ceilings,
     keys: [...state.keys].map(([key_id, { name, limits }]) => ({ ...limits, key_id, name })),
     revoked: [...state.revoked],

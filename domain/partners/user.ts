@@ -4,7 +4,7 @@ import { type Role, USER_PREFIX, type UserEvent } from './events.ts';
 import { nameIsValid } from './partner.ts';
 
 export interface User {
-  /** null: no user ever had this name. */
+  /** null: no user has this name, or the partner of the one who had it was deleted. */
   readonly partner_id: string | null;
   readonly removed: boolean;
 }
@@ -21,11 +21,13 @@ export type UserCommand =
       readonly name: string;
       readonly role: Role;
     })
-  | (OfUser & { readonly type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser' });
+  | (OfUser & { readonly type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser' })
+  /** `partner_id`: the deleted partner; a user of another one stays. */
+  | (OfUser & { readonly type: 'ReleaseUser'; readonly partner_id: string });
 
 export type UserRefusal = 'invalid_name' | 'user_exists' | 'user_not_found';
 
-/** Decides the life of one dashboard user. A removed user's name stays taken. */
+/** Decides the life of one dashboard user. A removed user's name stays taken until the partner is deleted. */
 export const userDecider: Decider<User, UserCommand, UserEvent, UserRefusal> = {
   initial: { partner_id: null, removed: false },
 
@@ -37,6 +39,11 @@ export const userDecider: Decider<User, UserCommand, UserEvent, UserRefusal> = {
       const { name, role } = command;
       const data = { user_id, partner_id: command.partner_id, name, created_at: isoTime(at), role };
       return accept([{ type: 'partners.UserCreated.v1', data }]);
+    }
+    if (type === 'ReleaseUser') {
+      if (partner_id !== command.partner_id) return accept([]);
+      const data = { user_id, partner_id, released_at: isoTime(at) };
+      return accept([{ type: 'partners.UserReleased.v1', data }]);
     }
     if (partner_id === null) return refuse('user_not_found');
     if (removed) return type === 'RemoveUser' ? accept([]) : refuse('user_not_found');
@@ -64,6 +71,8 @@ export const userDecider: Decider<User, UserCommand, UserEvent, UserRefusal> = {
         return { partner_id, removed: false };
       case 'partners.UserRemoved.v1':
         return { partner_id, removed: true };
+      case 'partners.UserReleased.v1':
+        return { partner_id: null, removed: false };
       default:
         return unreachable(type);
     }

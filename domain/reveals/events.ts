@@ -62,6 +62,8 @@ export const revealExpiryEvents = {
     partner_id: z.uuid(),
     /** Reveal id and time of expiry. */
     reveals: z.array(z.tuple([z.uuid(), instant])),
+    /** Why they ended before their time; absent: they did not. */
+    reason: z.string().optional(),
   }),
 } as const;
 

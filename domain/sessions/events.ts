@@ -26,6 +26,18 @@ export const sessionEvents = {
     sealed: z.string(),
   }),
   'sessions.SessionVisited.v1': z.object({ ...ofSession, seen_at: instant }),
+  /**
+   * A session that shared its tab's earlier stream with an erased one, with all that its events there said. The visit is its last.
+   */
+  'sessions.SessionKept.v1': z.object({
+    ...ofSession,
+    sealed: z.string(),
+    seen_at: instant,
+    /** Log position of its SessionCreated, decimal: the order of the feed. */
+    position: z.string().regex(/^\d{1,20}$/),
+    /** Its visits, the last one too: retries are recognized by them. */
+    visits: z.array(z.guid()),
+  }),
 } as const;
 export type SessionEvent = EventOf<typeof sessionEvents>;
 
@@ -47,6 +59,8 @@ export const sessionExpiryEvents = {
     partner_id: z.uuid(),
     /** Session id and time of expiry. */
     sessions: z.array(z.tuple([z.uuid(), instant])),
+    /** Why they ended before their time; absent: they did not. */
+    reason: z.string().optional(),
   }),
 } as const;
 

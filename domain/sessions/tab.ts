@@ -104,6 +104,10 @@ export const tabDecider: Decider<Tab, Visit, SessionEvent, never> = {
         return afterVisit(state, event.data, event.data.first_seen_at);
       case 'sessions.SessionVisited.v1':
         return afterVisit(state, event.data, event.data.seen_at);
+      case 'sessions.SessionKept.v1': {
+        const visits = [...state.visits, ...event.data.visits].slice(-MAX_TAB_EVENTS);
+        return { ...afterVisit(state, event.data, event.data.seen_at), visits };
+      }
       default:
         return unreachable(event);
     }

@@ -25,7 +25,7 @@ const clue = z.object({
 });
 export type Clue = z.output<typeof clue>;
 
-/** Stream `signals-<utc day>`: the clues received on one day, one event per batch. */
+/** Stream `signals-<utc day>`, later generations with a suffix `~<n>`: the clues received on one day, one event per batch. */
 export const signalEvents = {
   'signals.SignalsObserved.v1': z.object({
     /** UTC day of receipt. */
@@ -34,11 +34,37 @@ export const signalEvents = {
     /** Ids of clues that are not stored: personal mail, test domains, or too old. */
     left_out: z.array(z.string()),
   }),
+  /**
+   * A batch of the day's earlier stream without the clues that were erased; these are among the ids that are left out. The stream
+   * has one for each of the earlier one's events, in their order.
+   */
+  'signals.SignalsKept.v1': z.object({
+    day: z.iso.date(),
+    /** Id of the event that the clues came with. */
+    batch: z.uuid(),
+    clues: z.array(clue),
+    left_out: z.array(z.string()),
+  }),
 } as const;
 export type SignalEvent = EventOf<typeof signalEvents>;
 
 export const SIGNALS_PREFIX = 'signals-';
-export const signalsStream = (day: string): string => `${SIGNALS_PREFIX}${day}`;
+/** Separates day and generation in a stream's name. */
+const GENERATION = '~';
+
+/** `generation`: number of streams of the day that erasures have replaced. */
+export const signalsStream = (day: string, generation = 0): string =>
+  `${SIGNALS_PREFIX}${day}${generation === 0 ? '' : `${GENERATION}${generation}`}`;
+
+/** Returns the generation in a stream's name. */
+export const generationOfSignals = (stream: string): number => Number(stream.split(GENERATION)[1] ?? 0);
+
+/** Returns the next generation's stream of a day. */
+export const nextSignalsStream = (stream: string): string =>
+  signalsStream(
+    stream.slice(SIGNALS_PREFIX.length).split(GENERATION)[0] ?? '',
+    generationOfSignals(stream) + 1,
+  );
 
 /** Returns when all clues of a day have expired and its key is destroyed (ISO 8601). */
 export const signalsExpireAt = (day: string): string => isoTime(Date.parse(day) + (1 + KEPT_DAYS) * DAY);

@@ -82,6 +82,26 @@ export const usageEvents = {
 } as const;
 export type UsageEvent = EventOf<typeof usageEvents>;
 
+/**
+ * Stream `expired-<partner>-<utc day>`: the sessions and reveals of some hours, counted before the events behind some of them are
+ * erased. A rebuild, which may lack these events, replaces what it has counted up to the mark.
+ */
+export const trackerHourEvents = {
+  'usage.TrackerHoursMarked.v1': z.object({
+    partner_id: z.uuid(),
+    mark_id: z.uuid(),
+    /** Tracker and hour. */
+    hours: z.array(z.tuple([z.uuid(), z.string()])),
+  }),
+  /** Sessions and reveals whose events precede the mark. */
+  'usage.TrackerHoursKept.v1': z.object({
+    partner_id: z.uuid(),
+    mark_id: z.uuid(),
+    counts: z.array(trackerHour),
+  }),
+} as const;
+export type TrackerHourEvent = EventOf<typeof trackerHourEvents>;
+
 export const USAGE_PREFIX = 'usage-';
 
 /** `day` as `YYYY-MM-DD`. */

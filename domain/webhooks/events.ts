@@ -212,5 +212,7 @@ export const payloadExpiryEvents = {
     partner_id: z.uuid(),
     /** Event id and time of expiry of its body. */
     events: z.array(z.tuple([z.string(), instant])),
+    /** Why they ended before their time; absent: they did not. */
+    reason: z.string().optional(),
   }),
 } as const;

@@ -18,6 +18,8 @@ export interface DashboardUser {
   readonly kind: 'user';
   readonly user_id: string;
   readonly partner_id: string;
+  /** While the partner is suspended, the page reads and nothing happens. */
+  readonly is_suspended: boolean;
 }
 
 /** Who calls in a partner's name. */

@@ -21,6 +21,43 @@ export const DUE_CHANNEL = 'doorplate_due';
 /** Notified by a process that waits for the saved checkpoints of all consumers. */
 export const CHECKPOINTS_CHANNEL = 'doorplate_checkpoints';
 
+/** Notified when what is known of an address was erased. */
+export const ERASED_CHANNEL = 'doorplate_erased';
+
+/** Notices of erasures, for answers that a process keeps in memory. */
+export interface ErasureNotices {
+  /** Whether each notice arrives; otherwise nothing may be answered from memory. */
+  isListening(): boolean;
+  /** Calls back on each notice, and when earlier ones may have been missed. */
+  onErased(callback: () => void): void;
+  close(): Promise<void>;
+}
+
+/** Begins to listen for erasures. */
+export function listenForErasures(url: string): ErasureNotices {
+  const callbacks: (() => void)[] = [];
+  const onNotice = (): void => {
+    for (const callback of callbacks) callback();
+  };
+  const listener = new Listener({
+    url,
+    name: 'doorplate erasures',
+    channels: [ERASED_CHANNEL],
+    onNotification: onNotice,
+    ready: onNotice,
+  });
+  listener.ensure();
+  return {
+    isListening: () => listener.isListening(),
+    onErased: (callback) => void callbacks.push(callback),
+    close: () => listener.close(),
+  };
+}
+
+/** Tells all processes of an erasure. It fails where the server's queue is full: then none may be missed. */
+export const notifyErased = async (db: Pick<pg.ClientBase, 'query'>): Promise<void> =>
+  void (await db.query(`select pg_notify('${ERASED_CHANNEL}', '')`));
+
 export interface ListenerOptions {
   readonly url: string;
   /** The session's name in PostgreSQL. */

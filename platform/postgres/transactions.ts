@@ -82,7 +82,7 @@ export class AnotherRuns extends Error {}
  */
 export async function exclusiveJob<T>(
   url: string,
-  name: 'rebuild' | 'rotation',
+  name: 'rebuild' | 'rotation' | 'erasure',
   work: () => Promise<T>,
 ): Promise<T> {
   const db = await openClient(url, `doorplate only one ${name}`);

@@ -58,7 +58,8 @@ const heldEndpoints: Watch = async ({ pool }, now) => {
   const { rows } = await pool.query(
     `select h.webhook_id, h.partner_id, e.name, h.pending::float8 as pending, h.still_since
      from read.webhook_health h join read.webhook_endpoint e on e.webhook_id = h.webhook_id
-     where h.failures_in_row >= $1 and h.paused_at is null and h.deleted_at is null and h.still_since <= $2
+     where h.failures_in_row >= $1 and h.paused_at is null and h.partner_suspended_at is null and h.deleted_at is null
+       and h.still_since <= $2
      order by h.still_since limit ${MAX_FOUND}`,
     [BREAKER_OPENS_AFTER, new Date(now - HOUR)],
   );

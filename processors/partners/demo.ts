@@ -6,7 +6,7 @@ import { createKey, createPartner, newApiKey, partnerIdOf } from '../../commands
 import { DEFAULT_LIMITS } from '../../domain/partners/partner.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
-import { listPartners } from '../../queries/partners/partners.ts';
+import { findDeletedPartner, hasPartners } from '../../queries/partners/partners.ts';
 import type { Reached } from '../retire-streams.ts';
 
 const NAME = 'demo';
@@ -30,15 +30,14 @@ export interface Demo {
 /**
  * Creates a demo partner and key on the first start. The key is written to `demo.env` (mode 0600) before its event, so that
  * the next start completes an interrupted one.
- * @returns null if other partners exist or the demo key was revoked
+ * @returns null if other partners exist or the demo partner or its key is no more
  */
 export async function ensureDemo(deps: DemoDeps, url: string): Promise<Demo | null> {
   const { store, clock, db, dataDir, progress } = deps;
   await progress.reached(['partners'], await store.head(), READY_MS);
   const file = join(dataDir, 'demo.env');
   const known = await keyIn(file);
-  const partners = await listPartners(db);
-  if (known === null && partners.length > 0) return null;
+  if (known === null ? await hasPartners(db) : await findDeletedPartner(db, partnerIdOf(NAME))) return null;
   const api_key = known ?? newApiKey();
   await writeFile(file, `DOORPLATE_URL=${url}\nDOORPLATE_API_KEY=${api_key}\n`, { mode: 0o600 });
   const context = ownContext(clock);

@@ -20,8 +20,10 @@ interface LoggedIn {
   readonly partner_name: string;
   /** Whether an operator or an owner set the password, so that it must be changed first. */
   readonly is_first: boolean;
-  /** Until the read model knows a new user's: read-only. */
+  /** Until the read model knows a new user's, and while the partner is suspended: read-only. */
   readonly role: Role;
+  /** Whether the operator has suspended the partner. */
+  readonly is_suspended: boolean;
   /** Name of an IANA time zone. */
   readonly time_zone: string;
   /** Whether the team requires a second factor, and the user has none. */
@@ -170,7 +172,8 @@ const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'
     const { rows } = await pool.query<LoggedIn & { digest: string; used_at: Date; began_at: Date }>({
       name: 'logins',
       text: `select encode(l.digest, 'hex') as digest, u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first,
-                    l.used_at, l.began_at, coalesce(m.role, 'read-only') as role, coalesce(o.time_zone, 'UTC') as time_zone,
+                    l.used_at, l.began_at, p.suspended_at is not null as is_suspended,
+                    case when p.suspended_at is null then coalesce(m.role, 'read-only') else 'read-only' end as role, coalesce(o.time_zone, 'UTC') as time_zone,
                     coalesce(t.second_factor_required, false) and f.user_id is null as needs_second_factor
              from work.login l
              join read.user_account u using (user_id)
@@ -181,7 +184,7 @@ const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'
              left join work.second_factor f on f.user_id = u.user_id
              left join work.user_profile o on o.user_id = u.user_id
              where l.digest = any ($1::bytea[]) and l.used_at >= $2 and l.began_at >= $3
-               and u.removed_at is null and m.removed_at is null and (f.user_id is null or l.with_second_factor)`,
+               and u.removed_at is null and m.removed_at is null and p.deleted_at is null and (f.user_id is null or l.with_second_factor)`,
       values: [digests.map((hex) => Buffer.from(hex, 'hex')), new Date(now - IDLE), new Date(now - MAX_AGE)],
     });
     return new Map(rows.map(({ digest, ...login }) => [digest, login]));
@@ -202,7 +205,8 @@ export async function passwordOf(pool: pg.Pool, userId: string): Promise<string 
   const { rows } = await pool.query<{ hash: string }>(
     `select w.hash from work.user_password w join read.user_account u using (user_id)
      left join read.team_member m on m.user_id = u.user_id
-     where w.user_id = $1 and u.removed_at is null and m.removed_at is null`,
+     where w.user_id = $1 and u.removed_at is null and m.removed_at is null
+       and not exists (select from read.partner p where p.partner_id = u.partner_id and p.deleted_at is not null)`,
     [userId],
   );
   return rows[0]?.hash ?? null;

@@ -4,6 +4,7 @@ import { NIL } from 'uuid';
 import { type CommandContext, ownContext } from '../../commands/handle.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { digestOfEnrichment, ENRICHMENT_PREFIX, enrichmentEvents } from '../../domain/lookup/events.ts';
+import { PARTNER_PREFIX, partnerEvents } from '../../domain/partners/events.ts';
 import { endpointChangeEvents, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
@@ -27,10 +28,10 @@ export interface CompleteRevealsDeps {
 
 export const COMPLETING: FollowedStreams = {
   name: 'complete-reveals',
-  prefixes: [ENRICHMENT_PREFIX, WEBHOOKS_PREFIX],
+  prefixes: [ENRICHMENT_PREFIX, WEBHOOKS_PREFIX, PARTNER_PREFIX],
 };
 
-const NEEDED = ['webhooks', 'reveals'];
+const NEEDED = ['webhooks', 'reveals', 'partners'];
 /** Completions of one partner under way in a process (decisions, What the product defends). */
 const MAX_COMPLETIONS_OF_PARTNER = 100;
 /** Waiting reveals that are read to find those with a subscriber, expired ones too. */
@@ -41,8 +42,8 @@ const RUN_MS = 4_000;
 const MARK_PAGE = 5_000;
 
 /**
- * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives and when endpoints
- * change. Other reveals are completed when they are read; until then they stay pending, without a unit. An event completes at
+ * Completes pending reveals that an endpoint subscribes to (contract, Reveals 2): when the result arrives, when endpoints
+ * change and when the partner is resumed. Other reveals are completed when they are read; until then they stay pending, without a unit. An event completes at
  * most a hundred of each partner, because events of other partners follow; runs complete the rest.
  */
 export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor => ({
@@ -60,12 +61,17 @@ export const completeReveals = (deps: CompleteRevealsDeps): FollowingProcessor =
   },
 });
 
-/** Returns the partner whose endpoint may have subscribed to more events. */
+/** Returns the partner whose endpoint may have subscribed to more events, or whose reveals no longer wait. */
 function subscriberOf(stored: RecordedEvent): string | null {
-  const event = readEvent(endpointChangeEvents, stored);
-  return event?.type === 'webhooks.EndpointCreated.v1' || event?.type === 'webhooks.EndpointUpdated.v1'
-    ? event.data.partner_id
-    : null;
+  const event = readEvent({ ...endpointChangeEvents, ...partnerEvents }, stored);
+  switch (event?.type) {
+    case 'webhooks.EndpointCreated.v1':
+    case 'webhooks.EndpointUpdated.v1':
+    case 'partners.PartnerResumed.v1':
+      return event.data.partner_id;
+    default:
+      return null;
+  }
 }
 
 /** Marks the reveals that wait for an address as ready and completes those with a subscriber. `digest`: of the address. */
@@ -188,13 +194,18 @@ async function completeOne(
   return true;
 }
 
-/** Joins `a` with the reveals that are pending and that an endpoint subscribes to. */
+/** While a partner is suspended, its reveals wait. Of the partner of `a`. */
+const IS_ACTIVE =
+  'not exists (select from read.partner p where p.partner_id = a.partner_id and p.suspended_at is not null)';
+
+/** Joins `a` with the reveals that are pending and that an endpoint subscribes to, without those of suspended partners. */
 const WITH_SUBSCRIBER = `
   join read.reveal r on r.reveal_id = a.reveal_id and r.completed_at is null
   where exists (
     select from read.webhook_subscription s
     where s.partner_id = a.partner_id and s.to_position is null
-      and (s.tracker_id is null or s.tracker_id = r.tracker_id) and 'reveal.completed' = any (s.events))`;
+      and (s.tracker_id is null or s.tracker_id = r.tracker_id) and 'reveal.completed' = any (s.events))
+    and ${IS_ACTIVE}`;
 
 const MARK_ONE = `
   with a as (
@@ -231,7 +242,7 @@ const READY_OF_PARTNER = `
          (select reveal_id from page order by reveal_id desc limit 1) as last,
          (select count(*) from page) < ${MAX_READ} as is_last`;
 
-/** Partners with ready reveals and a subscriber, in random order: runs that end early leave out different ones. */
+/** Active partners with ready reveals and a subscriber, in random order: runs that end early leave out different ones. */
 const PARTNERS = `
   with recursive waiting as (
     (select partner_id from work.awaited_result where ready order by partner_id limit 1)
@@ -239,7 +250,7 @@ const PARTNERS = `
     select (select a.partner_id from work.awaited_result a
             where a.ready and a.partner_id > w.partner_id order by a.partner_id limit 1)
     from waiting w where w.partner_id is not null)
-  select partner_id from waiting w where exists (
+  select partner_id from waiting a where ${IS_ACTIVE} and exists (
     select from read.webhook_subscription s
-    where s.partner_id = w.partner_id and s.to_position is null and 'reveal.completed' = any (s.events))
+    where s.partner_id = a.partner_id and s.to_position is null and 'reveal.completed' = any (s.events))
   order by random()`;

@@ -16,6 +16,7 @@ export interface ExpireSignalsOptions extends ProcessorDeps {
 
 interface ExpiredDay {
   readonly day: string;
+  readonly generation: number;
   readonly last_revision: number;
   readonly last_position: string;
 }
@@ -37,15 +38,25 @@ export async function expireSignals(
   const left: ExpiredDay[] = [];
   for (const row of days) {
     if (signal.aborted) return;
-    const { day, last_revision, last_position } = row;
     const passed = await consumerProgress.passed();
-    const known = { stream: signalsStream(day), last_revision, lives: false };
-    const isRead = passed !== null && BigInt(last_position) <= passed;
-    if (isRead && (await retireStream({ store, consumerProgress, passed, clock, signal }, known)))
-      await forget(day);
+    const isRead = passed !== null && BigInt(row.last_position) <= passed;
+    if (isRead && (await retireDay({ store, consumerProgress, passed, clock, signal }, row)))
+      await forget(row.day);
     else left.push(row);
   }
   await reportBlocked(options, left);
+}
+
+/** Deletes the day's stream, and those before it that an interrupted erasure has left. */
+async function retireDay(
+  deps: Parameters<typeof retireStream>[0],
+  { day, generation, last_revision }: ExpiredDay,
+): Promise<boolean> {
+  for (let number = 0; number < generation; number += 1) {
+    if (!(await retireStream(deps, { stream: signalsStream(day, number), last_revision: 0, lives: false })))
+      return false;
+  }
+  return retireStream(deps, { stream: signalsStream(day, generation), last_revision, lives: false });
 }
 
 /** A day expires 30 days after its end, with its last signal. */
@@ -53,7 +64,7 @@ const expiredDays = async (pool: pg.Pool, now: number): Promise<ExpiredDay[]> =>
   (
     await pool.query<ExpiredDay>({
       name: 'expired_signal_days',
-      text: `select day::text, last_revision, last_position from read.signal_day where day < $1::date order by day`,
+      text: `select day::text, generation, last_revision, last_position from read.signal_day where day < $1::date order by day`,
       values: [utcDay(now - KEPT_DAYS * DAY)],
     })
   ).rows;

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { NIL } from 'uuid';
 import { ownContext, toNewEvents } from '../../commands/handle.ts';
 import { deliveriesStream } from '../../commands/webhooks/queue-deliveries.ts';
+import { inChunks } from '../../domain/kernel/chunks.ts';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { isoTime, utcDay } from '../../domain/kernel/time.ts';
 import {
@@ -77,6 +78,19 @@ export function expireDelivery(
 ): Promise<void> {
   const createdAt = isoTime(Date.parse(delivery.created_at));
   return appendExpired(deps, deliveriesStream(delivery.webhook_id, createdAt), [delivery]);
+}
+
+/** Expires deliveries before their time, an endpoint's of one day in one event. Idempotent. */
+export async function expireDeliveriesEarly(
+  deps: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
+  rows: readonly (DeliveryRef & { readonly created_at: Date })[],
+): Promise<void> {
+  const streams = Map.groupBy(rows, ({ webhook_id, created_at }) =>
+    deliveriesStream(webhook_id, isoTime(created_at.getTime())),
+  );
+  for (const [stream, ofStream] of streams) {
+    for (const chunk of inChunks(ofStream, BATCH)) await appendExpired(deps, stream, chunk);
+  }
 }
 
 type DeliveryRef = Pick<ExpiredRow, 'delivery_id' | 'webhook_id' | 'partner_id'>;

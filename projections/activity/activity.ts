@@ -72,6 +72,11 @@ const TELLINGS: { readonly [Type in Told['type']]: Telling<Extract<Told, { type:
   'partners.PartnerCreated.v1': ({ partner_id }) => byOperator('partner.created', ['partner', partner_id]),
   'partners.CeilingsSet.v1': (data) =>
     byOperator('partner.ceilings_set', ['partner', data.partner_id], ceilingsOf(data)),
+  'partners.PartnerSuspended.v1': ({ partner_id }) =>
+    byOperator('partner.suspended', ['partner', partner_id]),
+  'partners.PartnerResumed.v1': ({ partner_id }) => byOperator('partner.resumed', ['partner', partner_id]),
+  'partners.PartnerDeleted.v1': ({ partner_id }) => byOperator('partner.deleted', ['partner', partner_id]),
+  'partners.PartnerEnded.v1': null,
   'partners.PartnerSnapshotted.v1': null,
   'partners.KeyCreated.v1': (data) => byOperator('key.created', ['key', data.key_id], limitsOf(data)),
   'partners.KeyUpdated.v1': (data) => byOperator('key.updated', ['key', data.key_id], limitsOf(data)),
@@ -84,6 +89,7 @@ const TELLINGS: { readonly [Type in Told['type']]: Telling<Extract<Told, { type:
     subject: ['user', user_id],
     otherwise: ['user', user_id],
   }),
+  'partners.UserReleased.v1': null,
   'partners.UserRemoved.v1': ({ user_id }) => byOperator('user.removed', ['user', user_id]),
 
   'partners.RoleChanged.v1': ({ user_id, before, role }) =>

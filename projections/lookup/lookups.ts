@@ -77,6 +77,8 @@ export interface Changes {
       readonly attempts_before: number | null;
     }
   >;
+  /** Reservations that were erased with their address. */
+  readonly erased: Set<string>;
 }
 
 export function foldIntake(changes: Changes, { type, data }: IntakeEvent, stream: string): void {
@@ -91,6 +93,13 @@ export function foldIntake(changes: Changes, { type, data }: IntakeEvent, stream
       return;
     case 'lookup.ReservationSettled.v1':
       move(changes, data.reservation_id, 'settled', data.settled_at);
+      return;
+    case 'lookup.ReservationsErased.v1':
+      for (const id of data.reservation_ids) {
+        changes.made.delete(id);
+        changes.states.delete(id);
+        changes.erased.add(id);
+      }
       return;
     case 'lookup.IntakeSnapshotted.v1':
       // Truncated reservations are only in the snapshot; known ones keep their state.
@@ -137,6 +146,8 @@ export function foldEnrichment(
     }
     case 'lookup.ResultForgotten.v1':
       changes.saved.set(data.ip, null);
+      // No row is written by two parts of the statement.
+      changes.givenUp.delete(data.ip);
       changes.forgotten.set(stream, { stream, last_revision: revision, last_position: String(position) });
       return;
     case 'lookup.EnrichmentGaveUp.v1':
@@ -264,6 +275,7 @@ export const lookups: Projection = {
       attempts: new Map(),
       made: new Map(),
       states: new Map(),
+      erased: new Set(),
     };
     for (const stored of events) {
       const onIntake = readEvent(intakeEvents, stored);
@@ -276,7 +288,9 @@ export const lookups: Projection = {
 };
 
 async function write(changes: Changes, db: pg.ClientBase): Promise<void> {
-  const { saved, forgotten, givenUp, work, attempts, made, states } = changes;
+  const { saved, forgotten, givenUp, work, attempts, made, states, erased } = changes;
+  if (erased.size > 0)
+    await db.query('delete from reservation where reservation_id = any ($1)', [[...erased]]);
   const sizes = [saved, givenUp, work, attempts, made, states].map(({ size }) => size);
   if (sizes.every((size) => size === 0)) return;
   const ended = [...work].flatMap(([ip, row]) => (row === null ? [ip] : []));

@@ -65,12 +65,34 @@ async function applyOne({ type, data }: PartnerEvent, db: pg.ClientBase): Promis
         [data.partner_id, JSON.stringify(data)],
       );
       return;
+    case 'partners.PartnerSuspended.v1':
+      await setState(db, data.partner_id, 'suspended_at = $2', data.suspended_at);
+      return;
+    case 'partners.PartnerResumed.v1':
+      await db.query('update partner set suspended_at = null where partner_id = $1', [data.partner_id]);
+      return;
+    case 'partners.PartnerDeleted.v1':
+      await setState(db, data.partner_id, DELETED, data.deleted_at);
+      await db.query('update api_key set revoked_at = $2 where partner_id = $1 and revoked_at is null', [
+        data.partner_id,
+        data.deleted_at,
+      ]);
+      return;
+    case 'partners.PartnerEnded.v1':
+      await setState(db, data.partner_id, 'ended_at = coalesce(ended_at, $2)', data.ended_at);
+      return;
     case 'partners.PartnerSnapshotted.v1':
       return;
     default:
       unreachable(type);
   }
 }
+
+/** Whatever refuses a suspended partner refuses a deleted one. Names are unique, so a deleted partner's makes room for another. */
+const DELETED = `deleted_at = $2, suspended_at = coalesce(suspended_at, $2), name = name || ' (deleted ' || partner_id || ')'`;
+
+const setState = (db: pg.ClientBase, partnerId: string, assignments: string, at: string) =>
+  db.query(`update partner set ${assignments} where partner_id = $1`, [partnerId, at]);
 
 async function applyToUser({ type, data }: UserEvent, db: pg.ClientBase): Promise<void> {
   switch (type) {
@@ -85,6 +107,9 @@ async function applyToUser({ type, data }: UserEvent, db: pg.ClientBase): Promis
         data.user_id,
         data.removed_at,
       ]);
+      return;
+    case 'partners.UserReleased.v1':
+      await db.query('delete from user_account where user_id = $1', [data.user_id]);
       return;
     case 'partners.UserPasswordReset.v1':
     case 'partners.UserPasswordChanged.v1':

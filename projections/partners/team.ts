@@ -33,6 +33,9 @@ async function applyToUser({ type, data }: UserEvent, db: pg.ClientBase): Promis
       return;
     case 'partners.UserRemoved.v1':
       return remove(data.user_id, data.removed_at, db);
+    case 'partners.UserReleased.v1':
+      await db.query('delete from team_member where user_id = $1', [data.user_id]);
+      return;
     case 'partners.UserPasswordReset.v1':
     case 'partners.UserPasswordChanged.v1':
       return;

@@ -28,6 +28,7 @@ interface ExpiredRow {
   readonly partner_id: string;
   readonly expired_at: string;
   readonly day: string;
+  readonly reason: string | null;
 }
 
 /**
@@ -47,7 +48,8 @@ export const reveals: Projection = {
       const gone = readEvent(revealExpiryEvents, stored);
       for (const [reveal_id, expired_at] of gone?.data.reveals ?? []) {
         const day = dayOfExpiredStream(stored.stream);
-        expired.push({ reveal_id, partner_id: gone?.data.partner_id ?? '', expired_at, day });
+        const { partner_id = '', reason = null } = gone?.data ?? {};
+        expired.push({ reveal_id, partner_id, expired_at, day, reason });
       }
     }
     if (rows.size > 0) await write('upsert_reveals', UPSERT, [...rows.values()], db);
@@ -89,10 +91,10 @@ const UPSERT = `
 
 const EXPIRE = `
   with gone as (
-         select reveal_id, partner_id, expired_at, day from json_populate_recordset(null::expired_reveal, $1)),
+         select reveal_id, partner_id, expired_at, day, reason from json_populate_recordset(null::expired_reveal, $1)),
        deleted as (delete from reveal where reveal_id = any (array(select reveal_id from gone)))
-  insert into expired_reveal (reveal_id, partner_id, expired_at, day)
-  select distinct on (reveal_id) reveal_id, partner_id, expired_at, day from gone
+  insert into expired_reveal (reveal_id, partner_id, expired_at, day, reason)
+  select distinct on (reveal_id) reveal_id, partner_id, expired_at, day, reason from gone
   on conflict (reveal_id) do nothing`;
 
 /** Deletes ids of reveals that were swept before `day` (`YYYY-MM-DD`), whose streams the event store has deleted. */

@@ -35,6 +35,8 @@ const schemas = { ...sessionEvents, ...sessionExpiryEvents };
 
 interface Changes {
   readonly created: Map<string, Created>;
+  /** Sessions whose events are in another stream now. */
+  readonly kept: Map<string, Created>;
   readonly visited: Map<string, Visited>;
   readonly expired: Map<string, Expired>;
 }
@@ -45,13 +47,13 @@ export const sessions: Projection = {
   tables: ['session', 'expired_session'],
   types: Object.keys(schemas),
   async apply(events, db) {
-    const changes: Changes = { created: new Map(), visited: new Map(), expired: new Map() };
+    const changes: Changes = { created: new Map(), kept: new Map(), visited: new Map(), expired: new Map() };
     for (const stored of events) fold(changes, stored);
     await write(changes, db);
   },
 };
 
-function fold({ created, visited, expired }: Changes, stored: RecordedEvent): void {
+function fold({ created, kept, visited, expired }: Changes, stored: RecordedEvent): void {
   const event = readEvent(schemas, stored);
   if (event === null) return;
   const { stream, revision: last_revision } = stored;
@@ -71,6 +73,12 @@ function fold({ created, visited, expired }: Changes, stored: RecordedEvent): vo
       created.set(row.session_id, { ...row, ...last, position, stream });
       return;
     }
+    case 'sessions.SessionKept.v1': {
+      const { visit_id: _, visitor: __, visits: ___, seen_at: last_seen_at, ...row } = event.data;
+      kept.set(row.session_id, { ...row, last_seen_at, last_revision, last_position: position, stream });
+      visited.delete(row.session_id);
+      return;
+    }
     case 'sessions.SessionVisited.v1': {
       const { session_id, seen_at } = event.data;
       const before = visited.get(session_id)?.last_seen_at ?? '';
@@ -84,11 +92,12 @@ function fold({ created, visited, expired }: Changes, stored: RecordedEvent): vo
   }
 }
 
-async function write({ created, visited, expired }: Changes, db: pg.ClientBase): Promise<void> {
+async function write({ created, kept, visited, expired }: Changes, db: pg.ClientBase): Promise<void> {
   const run = async (name: string, text: string, rows: ReadonlyMap<string, object>): Promise<void> => {
     if (rows.size > 0) await db.query({ name, text, values: [toJson(rows.values())] });
   };
   await run('create_sessions', CREATE, created);
+  await run('keep_sessions', KEEP, kept);
   await run('visit_sessions', VISIT, visited);
   await run('expire_sessions', EXPIRE, expired);
 }
@@ -100,6 +109,14 @@ const CREATE = `
   insert into session (${COLUMNS})
   select ${COLUMNS} from json_populate_recordset(null::session, $1)
   on conflict (session_id) do nothing`;
+
+/** Visits of the earlier stream are all in the event, so its revision and position replace theirs. */
+const KEEP = `
+  insert into session as present (${COLUMNS})
+  select ${COLUMNS} from json_populate_recordset(null::session, $1)
+  on conflict (session_id) do update
+  set last_seen_at = greatest(present.last_seen_at, excluded.last_seen_at),
+      (stream, last_revision, last_position) = row (excluded.stream, excluded.last_revision, excluded.last_position)`;
 
 const VISIT = `
   update session s

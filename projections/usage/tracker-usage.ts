@@ -1,3 +1,5 @@
+import type pg from 'pg';
+import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { revealEvents } from '../../domain/reveals/events.ts';
 import { sessionEvents } from '../../domain/sessions/events.ts';
@@ -6,6 +8,8 @@ import {
   plusCalls,
   type TrackerCalls,
   type TrackerHour,
+  type TrackerHourEvent,
+  trackerHourEvents,
   usageEvents,
 } from '../../domain/usage/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
@@ -18,17 +22,71 @@ const schemas = { ...usageEvents, ...sessionEvents, ...revealEvents };
 export const trackerUsage: Projection = {
   name: 'tracker-usage',
   tables: ['tracker_calls_hour', 'tracker_hour'],
-  types: Object.keys(schemas),
+  types: Object.keys({ ...schemas, ...trackerHourEvents }),
   async apply(events, db) {
-    const calls: Rows<TrackerCalls> = new Map();
-    const begun: Rows<TrackerHour> = new Map();
-    const corrected: Row<TrackerCalls>[] = [];
-    for (const stored of events) fold(calls, begun, corrected, stored);
-    await writeRows(db, 'tracker_calls', callsUpsert, calls);
-    await writeRows(db, 'tracker_hours', hoursUpsert, begun);
-    await deleteEmpty(db, 'delete_empty_calls', DELETE_EMPTY, KEY_COLUMNS, corrected);
+    let counted: RecordedEvent[] = [];
+    for (const stored of events) {
+      const marked = readEvent(trackerHourEvents, stored);
+      if (marked === null) counted.push(stored);
+      else {
+        // A mark stands between the counts before and after it.
+        await applyCounts(counted, db);
+        counted = [];
+        await applyMark(marked, db);
+      }
+    }
+    await applyCounts(counted, db);
   },
 };
+
+async function applyCounts(events: readonly RecordedEvent[], db: pg.ClientBase): Promise<void> {
+  const calls: Rows<TrackerCalls> = new Map();
+  const begun: Rows<TrackerHour> = new Map();
+  const corrected: Row<TrackerCalls>[] = [];
+  for (const stored of events) fold(calls, begun, corrected, stored);
+  await writeRows(db, 'tracker_calls', callsUpsert, calls);
+  await writeRows(db, 'tracker_hours', hoursUpsert, begun);
+  await deleteEmpty(db, 'delete_empty_calls', DELETE_EMPTY, KEY_COLUMNS, corrected);
+}
+
+const startOf = (hour: string): string => `${hour}:00:00Z`;
+
+async function applyMark({ type, data }: TrackerHourEvent, db: pg.ClientBase): Promise<void> {
+  switch (type) {
+    case 'usage.TrackerHoursMarked.v1': {
+      const { mark_id, hours } = data;
+      const values = [mark_id, hours.map(([tracker]) => tracker), hours.map(([, hour]) => startOf(hour))];
+      await db.query({ name: 'mark_tracker_hours', text: MARK, values });
+      return;
+    }
+    case 'usage.TrackerHoursKept.v1': {
+      const { mark_id, counts } = data;
+      const columns = [0, 1, 2, 3].map((index) =>
+        counts.map((count) => (index === 1 ? startOf(count[1]) : count[index])),
+      );
+      await db.query({ name: 'keep_tracker_hours', text: KEEP, values: [mark_id, ...columns] });
+      return;
+    }
+    default:
+      unreachable(type);
+  }
+}
+
+/** Of an hour whose events are all gone there is no row in a rebuild. */
+const MARK = `
+  insert into tracker_hour as present (tracker_id, hour, sessions, reveals, mark_id, marked_sessions, marked_reveals)
+  select distinct tracker_id, hour, 0, 0, $1::uuid, 0, 0 from unnest($2::uuid[], $3::timestamptz[]) as n (tracker_id, hour)
+  on conflict (tracker_id, hour) do update set (mark_id, marked_sessions, marked_reveals) =
+    row (excluded.mark_id, present.sessions, present.reveals)`;
+
+/** Does nothing where the day was closed after the mark: its totals are right. */
+const KEEP = `
+  update tracker_hour t
+  set (sessions, reveals, mark_id, marked_sessions, marked_reveals) =
+      row (n.sessions + t.sessions - t.marked_sessions, n.reveals + t.reveals - t.marked_reveals,
+           null::uuid, null::bigint, null::bigint)
+  from unnest($2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[]) as n (tracker_id, hour, sessions, reveals)
+  where t.tracker_id = n.tracker_id and t.hour = n.hour and t.mark_id = $1`;
 
 function fold(
   calls: Rows<TrackerCalls>,
@@ -86,9 +144,10 @@ const DELETE_EMPTY = `
     and t.capture_requests = 0 and t.api_requests = 0`;
 
 const HOURS = ['sessions', 'reveals'];
+const NO_MARK = ', mark_id = null, marked_sessions = null, marked_reveals = null';
 const hoursUpsert = (absolute: boolean): string => `
   insert into tracker_hour as present (tracker_id, hour, ${HOURS.join(', ')})
   select tracker_id, hour, sessions, reveals
   from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[])
        as n (source, tracker_id, hour, sessions, reveals)
-  on conflict (tracker_id, hour) do update set ${sums(HOURS, absolute)}`;
+  on conflict (tracker_id, hour) do update set ${sums(HOURS, absolute)}${absolute ? NO_MARK : ''}`;

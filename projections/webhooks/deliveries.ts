@@ -19,8 +19,11 @@ import {
   foldDelivery,
   foldEndpoint,
   foldSnapshot,
+  foldSuspension,
   type HealthRow,
   type RecoveryRow,
+  type SuspensionEvent,
+  suspensionEvents,
 } from './delivery-fold.ts';
 
 /** Notified when deliveries may be due, with a JSON array of `Due`, or '' if that would be too long. */
@@ -31,6 +34,7 @@ const MAX_NOTIFICATION_BYTES = 7_900;
 type HandledEvent =
   | { readonly delivery: DeliveryEvent; readonly position: bigint }
   | { readonly endpoint: EndpointChangeEvent; readonly position: bigint }
+  | { readonly suspension: SuspensionEvent }
   | (Snapshot & { readonly position: bigint });
 
 interface Snapshot {
@@ -42,17 +46,26 @@ interface Snapshot {
 
 /**
  * Projects deliveries, their number by state, and the health of endpoints. Pausing, enabling or deleting an endpoint writes
- * its one row of health and no delivery.
+ * its one row of health and no delivery; suspending or resuming a partner writes those of its endpoints.
  */
 export const deliveries: Projection = {
   name: 'deliveries',
-  tables: ['webhook_delivery', 'webhook_total', 'webhook_health', 'webhook_attempt_hour', 'webhook_recovery'],
-  types: Object.keys({ ...deliveryEvents, ...endpointEvents }),
+  tables: [
+    'webhook_delivery',
+    'webhook_total',
+    'webhook_health',
+    'webhook_attempt_hour',
+    'webhook_recovery',
+    'webhook_suspension',
+  ],
+  types: Object.keys({ ...deliveryEvents, ...endpointEvents, ...suspensionEvents }),
   async apply(events, db) {
     const handled = events.flatMap((stored): HandledEvent[] => {
       const { position } = stored;
       const delivery = readEvent(deliveryEvents, stored);
       if (delivery) return [{ delivery, position }];
+      const suspension = readEvent(suspensionEvents, stored);
+      if (suspension) return [{ suspension }];
       const endpoint = readEvent(endpointEvents, stored);
       if (endpoint?.type !== 'webhooks.EndpointsSnapshotted.v1')
         return endpoint ? [{ endpoint, position }] : [];
@@ -64,6 +77,7 @@ export const deliveries: Projection = {
     const fold = await load(handled, db);
     for (const one of handled) {
       if ('delivery' in one) foldDelivery(fold, one.delivery, one.position);
+      else if ('suspension' in one) foldSuspension(fold, one.suspension);
       else if ('endpoint' in one) foldEndpoint(fold, one.endpoint, one.position);
       else for (const endpoint of one.endpoints) foldSnapshot(fold, one.partner_id, endpoint, one.position);
     }
@@ -94,8 +108,8 @@ const DELIVERIES = `
 const HEALTH = `
   select webhook_id, partner_id, pending::float8 as pending, failures_in_row, still_ms::float8 as still_ms,
          last_error, last_http_status, fanned_out_to::text as fanned_out_to, last_position::text as last_position,
-         ${iso('last_attempt_at', 'paused_at', 'deleted_at', 'still_since')}
-  from webhook_health where webhook_id = any ($1)`;
+         ${iso('last_attempt_at', 'paused_at', 'partner_suspended_at', 'deleted_at', 'still_since')}
+  from webhook_health`;
 
 const RECOVERIES = `
   select recovery_id, webhook_id, partner_id, held_back, deliveries::float8 as deliveries, position::text as position,
@@ -103,12 +117,32 @@ const RECOVERIES = `
          cancelled::float8 as cancelled, expired::float8 as expired, ${iso('since', 'created_at', 'completed_at')}
   from webhook_recovery where recovery_id = any ($1)`;
 
+interface Suspension {
+  readonly partner_id: string;
+  readonly suspended_at: string;
+}
+
+const loadSuspensions = async (partners: readonly string[], db: pg.ClientBase): Promise<Suspension[]> =>
+  (
+    await db.query<Suspension>(
+      `select partner_id, ${iso('suspended_at')} from webhook_suspension where partner_id = any ($1)`,
+      [partners],
+    )
+  ).rows;
+
 async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> {
   const ids = new Set<string>();
   const webhooks = new Set<string>();
+  const partnerIds = new Set<string>();
+  const changingPartners = new Set<string>();
   const recoveryIds = new Set<string>();
   for (const one of handled) {
+    if ('suspension' in one) {
+      changingPartners.add(one.suspension.data.partner_id);
+      continue;
+    }
     if ('endpoints' in one) {
+      partnerIds.add(one.partner_id);
       for (const { webhook_id, recovery } of one.endpoints) {
         webhooks.add(webhook_id);
         if (recovery !== null) recoveryIds.add(recovery.recovery_id);
@@ -117,6 +151,7 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     }
     const { data } = 'delivery' in one ? one.delivery : one.endpoint;
     webhooks.add(data.webhook_id);
+    partnerIds.add(data.partner_id);
     if ('recovery_id' in data) recoveryIds.add(data.recovery_id);
     if ('delivery_id' in data) ids.add(data.delivery_id);
     if ('retried_at' in data && 'deliveries' in data) for (const [id] of data.deliveries) ids.add(id);
@@ -138,10 +173,23 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
             values: [[...recoveryIds]],
           })
         ).rows;
-  const health = await db.query<HealthRow>({ name: 'known_health', text: HEALTH, values: [[...webhooks]] });
+  const health = (
+    await db.query<HealthRow>({
+      name: 'known_health',
+      text: `${HEALTH} where webhook_id = any ($1)`,
+      values: [[...webhooks]],
+    })
+  ).rows;
+  // A new endpoint has the suspension of its partner.
+  const partners = [...changingPartners, ...(health.length < webhooks.size ? partnerIds : [])];
+  const suspended = partners.length === 0 ? [] : await loadSuspensions(partners, db);
+  if (changingPartners.size > 0) {
+    const text = `${HEALTH} where partner_id = any ($1) and deleted_at is null and webhook_id <> all ($2)`;
+    health.push(...(await db.query<HealthRow>(text, [[...changingPartners], [...webhooks]])).rows);
+  }
   return {
     deliveries: new Map(known.map((row) => [row.delivery_id, row])),
-    health: new Map(health.rows.map((row) => [row.webhook_id, row])),
+    health: new Map(health.map((row) => [row.webhook_id, row])),
     added: new Map(),
     changed: new Set(),
     changedHealth: new Set(),
@@ -150,12 +198,15 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     due: new Map(),
     recoveries: new Map(recoveries.map((row) => [row.recovery_id, row])),
     changedRecoveries: new Set(),
+    suspended: new Map(suspended.map(({ partner_id, suspended_at }) => [partner_id, suspended_at])),
+    changedPartners: new Set(),
   };
 }
 
 async function write(fold: Fold, db: pg.ClientBase): Promise<void> {
   const { added, changed, changedHealth } = fold;
   const totals = [...fold.totals.values()].filter((total) => total.deliveries !== 0);
+  await writeSuspensions(fold, db);
   if (added.size + changed.size + changedHealth.size + fold.changedRecoveries.size === 0) return;
   const rows = [
     added.values(),
@@ -167,6 +218,18 @@ async function write(fold: Fold, db: pg.ClientBase): Promise<void> {
   ];
   const values = rows.map(toJson);
   await db.query({ name: 'apply_deliveries', text: APPLY, values });
+}
+
+async function writeSuspensions({ changedPartners, suspended }: Fold, db: pg.ClientBase): Promise<void> {
+  for (const partnerId of changedPartners) {
+    const at = suspended.get(partnerId);
+    await (at === undefined
+      ? db.query('delete from webhook_suspension where partner_id = $1', [partnerId])
+      : db.query(
+          'insert into webhook_suspension (partner_id, suspended_at) values ($1, $2) on conflict do nothing',
+          [partnerId, at],
+        ));
+  }
 }
 
 /** Names the endpoints with due deliveries, or none where they are too many for a notification. */
@@ -182,7 +245,7 @@ const ADDED = `delivery_id, webhook_id, partner_id, event_id, type, state, cycle
                next_attempt_at, http_status, error, earlier_attempts, recovery_id`;
 const CHANGED = `state, cycle, attempts, cycle_attempts, cycle_started_at, stood_still_ms, last_attempt_at,
                  last_duration_ms, delivered_at, next_attempt_at, http_status, error, earlier_attempts, recovery_id`;
-const OF_HEALTH = `pending, failures_in_row, last_attempt_at, last_error, last_http_status, paused_at, deleted_at, still_since, still_ms, fanned_out_to,
+const OF_HEALTH = `pending, failures_in_row, last_attempt_at, last_error, last_http_status, paused_at, partner_suspended_at, deleted_at, still_since, still_ms, fanned_out_to,
                    last_position`;
 const OF_RECOVERY = 'completed_at, pending, delivered, failed, cancelled, expired';
 const RECOVERY = `recovery_id, webhook_id, partner_id, since, held_back, deliveries, created_at, position, ${OF_RECOVERY}`;

@@ -3,6 +3,7 @@
 import { unreachable } from '../../domain/kernel/decider.ts';
 import type { EventOf } from '../../domain/kernel/events.ts';
 import { isAhead } from '../../domain/kernel/time.ts';
+import { partnerEvents } from '../../domain/partners/events.ts';
 import {
   BREAKER_OPENS_AFTER,
   type DeliveryEvent,
@@ -343,6 +344,8 @@ export interface HealthRow {
   last_error: string | null;
   last_http_status: number | null;
   paused_at: string | null;
+  /** Since when the partner is suspended or deleted. */
+  partner_suspended_at: string | null;
   deleted_at: string | null;
   /** Start of the current suspension; null: not suspended. */
   still_since: string | null;
@@ -360,6 +363,55 @@ export interface Health {
   readonly health: Map<string, HealthRow>;
   readonly changedHealth: Set<HealthRow>;
   readonly due: Map<string, Due>;
+  /** Suspended and deleted partners, and since when. */
+  readonly suspended: Map<string, string>;
+  readonly changedPartners: Set<string>;
+}
+
+/** Events that suspend or resume the deliveries of a partner. Nothing resumes those of a deleted one. */
+export const suspensionEvents = {
+  'partners.PartnerSuspended.v1': partnerEvents['partners.PartnerSuspended.v1'],
+  'partners.PartnerResumed.v1': partnerEvents['partners.PartnerResumed.v1'],
+  'partners.PartnerDeleted.v1': partnerEvents['partners.PartnerDeleted.v1'],
+} as const;
+export type SuspensionEvent = EventOf<typeof suspensionEvents>;
+
+/** Applies the suspension, resumption or deletion of a partner to all of its endpoints. */
+export function foldSuspension(fold: Health, { type, data }: SuspensionEvent): void {
+  switch (type) {
+    case 'partners.PartnerSuspended.v1':
+      suspend(fold, data.partner_id, data.suspended_at);
+      return;
+    case 'partners.PartnerDeleted.v1':
+      suspend(fold, data.partner_id, data.deleted_at);
+      return;
+    case 'partners.PartnerResumed.v1':
+      fold.suspended.delete(data.partner_id);
+      setSuspension(fold, data.partner_id, null, data.resumed_at);
+      return;
+    default:
+      unreachable(type);
+  }
+}
+
+/** The first suspension counts. */
+function suspend(fold: Health, partnerId: string, at: string): void {
+  if (fold.suspended.has(partnerId)) return;
+  fold.suspended.set(partnerId, at);
+  setSuspension(fold, partnerId, at, at);
+}
+
+function setSuspension(
+  fold: Health,
+  partnerId: string,
+  partner_suspended_at: string | null,
+  at: string,
+): void {
+  fold.changedPartners.add(partnerId);
+  for (const health of fold.health.values()) {
+    if (health.partner_id === partnerId && health.deleted_at === null)
+      changeHealth(fold, health, at, () => ({ partner_suspended_at }));
+  }
 }
 
 /** Applies an event of an endpoint to its health. */
@@ -435,6 +487,7 @@ export function healthOf(
 ): HealthRow {
   const known = fold.health.get(webhook_id);
   if (known) return known;
+  const suspended_at = fold.suspended.get(partner_id) ?? null;
   const fresh: HealthRow = {
     webhook_id,
     partner_id,
@@ -444,8 +497,9 @@ export function healthOf(
     last_error: null,
     last_http_status: null,
     paused_at: null,
+    partner_suspended_at: suspended_at,
     deleted_at: null,
-    still_since: null,
+    still_since: suspended_at,
     still_ms: 0,
     fanned_out_to: null,
     last_position: null,
@@ -454,7 +508,7 @@ export function healthOf(
   return fresh;
 }
 
-/** Changes an endpoint's health at `at` (ISO 8601). Overlapping pauses and open breakers count as one suspension. */
+/** Changes an endpoint's health at `at` (ISO 8601). Overlapping pauses, open breakers and suspensions of the partner count as one. */
 export function changeHealth(
   fold: Health,
   of: { readonly webhook_id: string; readonly partner_id: string },
@@ -474,9 +528,12 @@ export function changeHealth(
   fold.changedHealth.add(health);
 }
 
-/** An endpoint is suspended while the partner has paused it or its breaker is open: only this pauses the seven days. */
-const isSuspended = ({ paused_at, failures_in_row }: HealthRow): boolean =>
-  paused_at !== null || failures_in_row >= BREAKER_OPENS_AFTER;
+/**
+ * An endpoint is suspended while the partner has paused it, its breaker is open or its partner is suspended: only this pauses the
+ * seven days.
+ */
+const isSuspended = ({ paused_at, partner_suspended_at, failures_in_row }: HealthRow): boolean =>
+  paused_at !== null || partner_suspended_at !== null || failures_in_row >= BREAKER_OPENS_AFTER;
 
 /** Returns the total suspension up to `at`, milliseconds; never negative, although clocks of processes differ. */
 export const suspendedMs = ({ still_ms, still_since }: HealthRow, at: string): number =>

@@ -18,6 +18,8 @@ const partnerRow = z.object({
   keys: z.number(),
   domains: z.number(),
   company_signals: z.boolean(),
+  /** null: active. A deleted partner is suspended too. */
+  suspended_at: z.string().nullable(),
 });
 type PartnerRow = z.output<typeof partnerRow>;
 
@@ -37,14 +39,56 @@ export type KeyRow = z.output<typeof keyRow>;
 
 const PARTNER = columnsOf(partnerRow);
 
-export const listPartners = (db: DatabasePool): Promise<readonly PartnerRow[]> =>
-  db.any(sql.type(partnerRow)`select ${PARTNER} from read.partner order by created_at, name`);
+const listedRow = partnerRow.extend({
+  state: z.string(),
+  live_keys: z.number(),
+  trackers: z.number(),
+});
+type ListedPartner = z.output<typeof listedRow>;
 
-/** By id or by name, whichever the operator has at hand. */
+/**
+ * All partners at an instant (ISO 8601), the oldest first: deleted ones as long as their deletion is under way. `live_keys`: neither
+ * revoked nor expired.
+ */
+export const listPartners = (db: DatabasePool, at: string): Promise<readonly ListedPartner[]> =>
+  db.any(sql.type(listedRow)`
+    select ${PARTNER},
+           case when deleted_at is not null then 'deleted' when suspended_at is not null then 'suspended' else 'active' end as state,
+           (select count(*)::int from read.api_key k
+            where k.partner_id = p.partner_id and k.revoked_at is null and coalesce(k.expires_at, 'infinity') > ${at}) as live_keys,
+           (select count(*)::int from read.tracker t
+            where t.partner_id = p.partner_id and t.deleted_at is null) as trackers
+    from read.partner p where ended_at is null order by created_at, name`);
+
+/** The ids of all partners that ever were: a ledger outlives its partner. */
+export const listPartnerIds = (db: DatabasePool): Promise<readonly string[]> =>
+  db.anyFirst(sql.type(z.object({ partner_id: z.string() }))`
+    select partner_id from read.partner order by created_at, name`);
+
+/** By id or by name, whichever the operator has at hand; deleted ones not. */
 export const findPartner = (db: DatabasePool, idOrName: string): Promise<PartnerRow | null> =>
   db.maybeOne(sql.type(partnerRow)`
     select ${PARTNER} from read.partner
-    where partner_id::text = ${idOrName} or name = ${idOrName}`);
+    where (partner_id::text = ${idOrName} or name = ${idOrName}) and deleted_at is null`);
+
+const formerRow = z.object({ partner_id: z.string(), name: z.string(), ended_at: z.string().nullable() });
+
+/** The partner that was deleted last under an id or a name. */
+export const findDeletedPartner = (
+  db: DatabasePool,
+  idOrName: string,
+): Promise<z.output<typeof formerRow> | null> =>
+  db.maybeOne(sql.type(formerRow)`
+    select partner_id, name, ended_at from read.partner
+    where (partner_id::text = ${idOrName} or name = ${idOrName}::text || ' (deleted ' || partner_id || ')')
+      and deleted_at is not null
+    order by deleted_at desc limit 1`);
+
+/** Whether a partner was ever created, deleted ones included. */
+export const hasPartners = async (db: DatabasePool): Promise<boolean> =>
+  await db.oneFirst(
+    sql.type(z.object({ any: z.boolean() }))`select exists (select from read.partner) as any`,
+  );
 
 const KEY = columnsOf(keyRow);
 
@@ -120,8 +164,9 @@ interface KnownKey {
 const MAX_CACHED = 10_000;
 
 /**
- * Finds the key behind a Bearer token, by its hash. Known keys are cached for less than half a second, so that a revocation holds
- * everywhere within a second; unknown tokens are asked about each time, together. null: unknown, expired or revoked.
+ * Finds the key behind a Bearer token, by its hash. Known keys are cached for less than half a second, so that a revocation or a
+ * suspension of the partner holds everywhere within a second; unknown tokens are asked about each time, together. null: unknown,
+ * expired or revoked, or its partner is suspended.
  */
 export function createAuthenticate(
   pool: pg.Pool,
@@ -132,7 +177,9 @@ export function createAuthenticate(
       name: 'calling_keys',
       text: `select hash, key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
                     company_signals, expires_at
-             from read.api_key where hash = any ($1) and revoked_at is null`,
+             from read.api_key k
+             where hash = any ($1) and revoked_at is null
+               and not exists (select from read.partner p where p.partner_id = k.partner_id and p.suspended_at is not null)`,
       values: [hashes],
     });
     return new Map(rows.map(({ hash, ...row }) => [hash, row]));

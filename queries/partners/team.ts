@@ -108,7 +108,8 @@ export type InvitationLink = z.output<typeof linkRow>;
 /** The invitation with this digest of its token. */
 export const findInvitation = (db: DatabasePool, digest: string): Promise<InvitationLink | null> =>
   db.maybeOne(sql.type(linkRow)`
-    select i.invitation_id, i.partner_id, p.name as partner_name, i.role, i.expires_at, i.withdrawn_at, i.accepted_at,
+    select i.invitation_id, i.partner_id, p.name as partner_name, i.role, i.expires_at,
+           coalesce(i.withdrawn_at, p.deleted_at) as withdrawn_at, i.accepted_at,
            i.accepted_at is not null and (w.user_id is not null or u.removed_at is not null) as completed
     from read.invitation i
     join read.partner p using (partner_id)

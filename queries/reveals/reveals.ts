@@ -29,6 +29,14 @@ async function readReveal(db: DatabasePool, partnerId: string, revealId: string)
 export const findReveal = (reads: Reads, partnerId: string, id: string, now: number) =>
   findUnexpired(reads, { kind: 'reveal', id, partnerId, now }, () => readReveal(reads.db, partnerId, id));
 
+/** Returns whether a reveal of the partner's ended before its time. */
+export async function wasErased(db: DatabasePool, partnerId: string, revealId: string): Promise<boolean> {
+  const reason = await db.maybeOneFirst(sql.type(z.object({ reason: z.string() }))`
+    select reason from read.expired_reveal
+    where reveal_id = ${revealId} and partner_id = ${partnerId} and reason is not null`);
+  return reason !== null;
+}
+
 const revealOfSession = z.object({
   reveal_id: z.string(),
   session_id: z.string(),

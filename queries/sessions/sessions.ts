@@ -129,8 +129,8 @@ export async function scanSessions(
     country === undefined
       ? sql.fragment`true`
       : country === 'unknown'
-        ? sql.fragment`s.visitor_country is null`
-        : sql.fragment`s.visitor_country = ${country}`;
+        ? sql.fragment`left(s.visitor_country, 2) is null`
+        : sql.fragment`left(s.visitor_country, 2) = ${country}`;
   const conditions = [
     ...(from === undefined ? [] : [sql.fragment`s.first_seen_at >= ${from}::timestamptz`]),
     ...(to === undefined ? [] : [sql.fragment`s.first_seen_at < ${to}::timestamptz`]),
@@ -227,8 +227,11 @@ interface RevealableSessionDeps extends Reads {
   readonly clock: Clock;
 }
 
-/** One request asks for a session several times, and one session is often revealed several times. */
-const REMEMBERED_MS = 5_000;
+/**
+ * One request asks for a session several times, and one session is often revealed several times. Below a second: an erased session
+ * must not be revealed.
+ */
+const REMEMBERED_MS = 900;
 const SESSIONS = 5_000;
 
 /** A session whose sealed address and labels are open. */

@@ -9,6 +9,7 @@ export interface ListedTracker {
   readonly partner_id: string;
   readonly origins: readonly string[];
   readonly customer_reference: string | null;
+  /** By the partner, or because the partner is suspended. */
   readonly disabled: boolean;
   readonly deleted: boolean;
 }
@@ -34,13 +35,17 @@ export interface TrackerDirectoryDeps {
   readonly waitForHead: () => Promise<boolean>;
 }
 
+/** Of the partner of a tracker `t`. */
+const IS_SUSPENDED =
+  'exists (select from read.partner p where p.partner_id = t.partner_id and p.suspended_at is not null)';
+
 export function createTrackerDirectory({ pool, waitForHead }: TrackerDirectoryDeps): TrackerDirectory {
   const readTrackers = async (ids: readonly string[]): Promise<Map<string, ListedTracker>> => {
     const { rows } = await pool.query<ListedTracker>({
       name: 'listed_trackers',
       text: `select tracker_id, partner_id, origins, customer_reference,
-                    disabled_at is not null as disabled, deleted_at is not null as deleted
-             from read.tracker where tracker_id = any ($1)`,
+                    disabled_at is not null or ${IS_SUSPENDED} as disabled, deleted_at is not null as deleted
+             from read.tracker t where tracker_id = any ($1)`,
       values: [ids],
     });
     return new Map(rows.map((row) => [row.tracker_id, row]));
@@ -61,8 +66,9 @@ export function createTrackerDirectory({ pool, waitForHead }: TrackerDirectoryDe
       // Each origin by itself and not `&&`: of a hundred, PostgreSQL expects so many matches that it reads all trackers.
       text: `select page.origin from unnest($1::text[]) as page (origin)
              cross join lateral (
-               select from read.tracker
-               where origins @> array[page.origin] and coalesce(disabled_at, deleted_at) is null limit 1) t`,
+               select from read.tracker t
+               where origins @> array[page.origin] and coalesce(disabled_at, deleted_at) is null and not ${IS_SUSPENDED}
+               limit 1) t`,
       values: [[...new Set([...matching.values()].flat())]],
     });
     const known = new Set(rows.map(({ origin }) => origin));

@@ -52,6 +52,8 @@ interface AnswerCache {
   answer(request: ApiRequest, ip: string): Reply | null;
   /** To be called with each saved result that is shown. */
   keep(ip: string, saved: SavedResult, at: number): void;
+  /** Forgets all answers: what is known of an address was erased. */
+  clear(): void;
 }
 
 interface AnswerCacheDeps {
@@ -59,16 +61,21 @@ interface AnswerCacheDeps {
   readonly note: (ip: string) => void;
   /** Returns the names of the providers that are asked now: the same array while they do not change. */
   readonly configured: () => readonly string[];
+  /** Whether `clear` is called after each erasure; otherwise nothing is answered from memory. */
+  readonly hearsOfErasures: () => boolean;
 }
 
+/** A result that was read before an erasure may be shown for so long after it, and is not kept. Longer than a query takes. */
+const READ_BEFORE_MS = 5_000;
 const CACHED = 10_000;
 /** A caller may ask for one large result in thousands of spellings, each of which is an entry. */
 const CACHED_CHARACTERS = 64 * 1_048_576;
 /** The times of a saved result are cut to days one day; an answer kept for longer would still show them in full. */
 const CACHED_MS = HOUR;
 
-export function createAnswerCache({ note, configured }: AnswerCacheDeps): AnswerCache {
+export function createAnswerCache({ note, configured, hearsOfErasures }: AnswerCacheDeps): AnswerCache {
   let providers = configured();
+  let keepsFrom = Number.NEGATIVE_INFINITY;
   const entries = new LRUCache<
     string,
     { address: string; fragment: string; until: number; matchType: SavedResult['match_type'] }
@@ -84,19 +91,24 @@ export function createAnswerCache({ note, configured }: AnswerCacheDeps): Answer
     answer: (request, ip) => {
       forgetIfChanged();
       const entry = entries.get(ip);
-      if (!entry || entry.until <= request.receivedAt) return null;
+      if (!entry || entry.until <= request.receivedAt || !hearsOfErasures()) return null;
       note(entry.address);
       return lookupReply(request, ip, entry.fragment, entry.matchType, NOT_NEEDED);
     },
     keep: (ip, saved, at) => {
       note(saved.ip);
       if (isIncomplete(saved, configured()) || isStale(saved, at)) return;
+      if (performance.now() < keepsFrom || !hearsOfErasures()) return;
       entries.set(ip, {
         address: saved.ip,
         fragment: lookupFragment(saved, NOT_NEEDED, at),
         until: Math.min(Date.parse(saved.fresh_until), at + CACHED_MS),
         matchType: saved.match_type,
       });
+    },
+    clear: () => {
+      entries.clear();
+      keepsFrom = performance.now() + READ_BEFORE_MS;
     },
   };
 }

@@ -32,10 +32,13 @@ async function read(deps: GetRevealDeps, request: PartnerRequest): Promise<Reply
   if (request.query !== '') return refusal(request, 'invalid_query');
   const revealId = uuidParam(request, 'reveal_id');
   if (revealId === null) return refusal(request, 'reveal_not_found');
-  const { partner_id } = request.caller;
+  const { caller } = request;
+  const { partner_id } = caller;
   const found = await findReveal(deps, partner_id, revealId, request.receivedAt);
   if (typeof found === 'string') return refusal(request, found);
-  const reveal = found.completed ? found : await deps.complete(revealId, commandContext(request));
+  // Reveals of a suspended partner wait.
+  const mayComplete = !found.completed && !(caller.kind === 'user' && caller.is_suspended);
+  const reveal = mayComplete ? await deps.complete(revealId, commandContext(request)) : found;
   if (reveal === null) return refusal(request, 'reveal_expired');
   return countedReceipt(deps, request, reveal);
 }

@@ -159,6 +159,38 @@ const readVisits = (db: DatabasePool, trackerIds: readonly string[], { from, to 
     group by 1, 2`);
 };
 
+const partnerUse = z.object({
+  lookups: z.number(),
+  captures: z.number(),
+  sessions: z.number(),
+  units: z.number(),
+});
+export type PartnerUse = z.output<typeof partnerUse>;
+
+/** Answers to lookups, captures, sessions and units of a partner. It reads key by key and tracker by tracker, as above. */
+export const readPartnerUse = (
+  db: DatabasePool,
+  partnerId: string,
+  { from, to }: Range,
+): Promise<PartnerUse> => {
+  const during = sql.fragment`hour >= ${from}::timestamptz and hour < ${to}::timestamptz`;
+  return db.one(sql.type(partnerUse)`
+    select (select coalesce(sum(n.requests), 0)::bigint
+            from (select key_id from read.api_key
+                  where partner_id = ${partnerId} and (revoked_at is null or revoked_at >= ${from}::timestamptz)
+                  limit ${MAX_REVOKED_KEYS}) k
+            cross join lateral (
+              select sum(h.requests) as requests from read.usage_hour h where h.key_id = k.key_id and ${during}) n) as lookups,
+           coalesce(sum(n.captures), 0)::bigint as captures, coalesce(sum(n.sessions), 0)::bigint as sessions,
+           (select coalesce(sum(units), 0)::bigint from read.reveal_unit
+            where partner_id = ${partnerId} and completed_at >= ${from}::timestamptz and completed_at < ${to}::timestamptz) as units
+    from read.tracker t
+    cross join lateral (
+      select (select sum(capture_requests) from read.tracker_calls_hour h where h.tracker_id = t.tracker_id and ${during}) as captures,
+             (select sum(sessions) from read.tracker_hour h where h.tracker_id = t.tracker_id and ${during}) as sessions) n
+    where t.partner_id = ${partnerId}`);
+};
+
 const keyUse = z.object({ key_id: z.string(), reserved: z.number() });
 
 export interface Allowance {

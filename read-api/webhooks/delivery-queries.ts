@@ -246,8 +246,8 @@ const dueRow = z.object({ due: z.number(), oldest_due_at: z.string().nullable() 
 const MAX_DELIVERIES_COUNTED = 10_000;
 
 /**
- * Counts a partner's due deliveries, without endpoints that are paused or whose breaker is open; at most 10,000 of each
- * endpoint. `now` in milliseconds.
+ * Counts a partner's due deliveries, without endpoints that are paused or whose breaker is open, and none while the partner is
+ * suspended; at most 10,000 of each endpoint. `now` in milliseconds.
  */
 export const countDue = (
   db: DatabasePool,
@@ -263,5 +263,5 @@ export const countDue = (
             where webhook_id = h.webhook_id and state = 'pending' and next_attempt_at <= ${isoTime(now)}::timestamptz
               and payload_expires_at > ${isoTime(now)}::timestamptz
             order by next_attempt_at limit ${MAX_DELIVERIES_COUNTED}) d) n
-    where h.partner_id = ${partnerId} and h.pending > 0 and h.paused_at is null and h.deleted_at is null
+    where h.partner_id = ${partnerId} and h.pending > 0 and coalesce(h.paused_at, h.partner_suspended_at, h.deleted_at) is null
       and h.failures_in_row < ${BREAKER_OPENS_AFTER}`);

@@ -97,6 +97,11 @@ const cases = (): (readonly [
       `partner ${partner_id}`,
       '',
     ],
+    ...(['suspended', 'resumed', 'deleted'] as const).map((was) => {
+      const name = `partners.Partner${was[0]?.toUpperCase()}${was.slice(1)}.v1`;
+      const of = `partner ${partner_id}`;
+      return [event(name, { partner_id, [`${was}_at`]: at }), 'operator ', `partner.${was}`, of, ''] as const;
+    }),
     [
       event('partners.CeilingsSet.v1', {
         ...settings,
@@ -469,7 +474,9 @@ describe('activity', () => {
       .flatMap(({ events }) => Object.keys(events))
       .filter((type) => contexts.test(type) && !told.has(type));
     expect(others).toEqual([
+      'partners.PartnerEnded.v1',
       'partners.PartnerSnapshotted.v1',
+      'partners.UserReleased.v1',
       'partners.MemberRemoved.v1',
       'trackers.TrackersSnapshotted.v1',
       'trackers.TrackersSnapshotPart.v1',

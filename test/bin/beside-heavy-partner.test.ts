@@ -24,7 +24,7 @@ const NOT_PLANNED = /lock_writer|pg_notify/;
 /** Statements that read a table whole, by a part of their text, and why they may. */
 const WHOLE_TABLES: Readonly<Record<string, string>> = {
   'with period as': 'live endpoints, five of a partner, at a start',
-  'select h.webhook_id, h.partner_id, h.paused_at': 'live endpoints, five of a partner',
+  'select h.webhook_id, h.partner_id, coalesce(h.paused_at': 'live endpoints, five of a partner',
   'with clue as materialized': 'MAX_CLUES of an address',
   'select w.ip as item, w.round as cycle':
     'due first, past what is claimed or held back; ENRICHMENT_OUTSTANDING limits it',

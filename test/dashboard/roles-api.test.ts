@@ -40,7 +40,10 @@ beforeAll(async () => {
   const limiter = createRateLimiter({ ...api.runtime, alone: () => true });
   const context = await openApiContext(api.runtime, limiter, 'http://doorplate.test', undefined);
   const dashboard = buildDashboard(context, { routes: [], admit: () => null });
-  closePages = dashboard.close;
+  closePages = async () => {
+    await dashboard.close();
+    await context.erasures.close();
+  };
   pages = dashboard.routes.filter((route): route is GuardedRoute => 'needs' in route);
 });
 afterAll(async () => {

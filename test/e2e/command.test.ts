@@ -159,8 +159,8 @@ describe('doorplate, without a server', () => {
     const made = await doorplate(['partner', 'create', 'lonely', '--json'], service.env);
     expect(made.code, made.stderr).toBe(0);
     const list = await doorplate(['partner', 'list'], service.env);
-    expect(list.stdout).toMatch(/^partner_id +name +created_at +requests_per_second [^\n]*\n/);
-    expect(list.stdout).toMatch(/ lonely +\d{1,2} \w{3} \d{4}, \d\d:\d\d UTC +50 /);
+    expect(list.stdout).toMatch(/^partner_id +name +state +live_keys [^\n]* created_at\n/);
+    expect(list.stdout).toMatch(/ lonely +active +0 [^\n]* \d{1,2} \w{3} \d{4}, \d\d:\d\d UTC\n/);
     expect(postmasterOf(service.dataDir)).toBeNull();
   });
 });

@@ -10,14 +10,22 @@ const PROVIDERS = ['directory'];
 
 describe('a cache result in memory', () => {
   it('is used for an hour, so that a result whose times were cut to days is soon read again', () => {
-    const cache = createAnswerCache({ note: () => undefined, configured: () => PROVIDERS });
+    const cache = createAnswerCache({
+      note: () => undefined,
+      configured: () => PROVIDERS,
+      hearsOfErasures: () => true,
+    });
     cache.keep(IP, result(), AT);
     expect(cache.answer(request(AT + HOUR - 1), IP)?.status).toBe(200);
     expect(cache.answer(request(AT + HOUR), IP)).toBeNull();
   });
 
   it('is used no longer than it is cache', () => {
-    const cache = createAnswerCache({ note: () => undefined, configured: () => PROVIDERS });
+    const cache = createAnswerCache({
+      note: () => undefined,
+      configured: () => PROVIDERS,
+      hearsOfErasures: () => true,
+    });
     cache.keep(IP, result({ fresh_until: new Date(AT + 1_000).toISOString() }), AT);
     expect(cache.answer(request(AT + 999), IP)?.status).toBe(200);
     expect(cache.answer(request(AT + 1_000), IP)).toBeNull();

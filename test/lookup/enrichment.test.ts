@@ -278,3 +278,21 @@ describe('a result that has not been requested for a long time', () => {
     given(enrichmentDecider, ended).when(complete(1, 2)).thenRefused('result_forgotten');
   });
 });
+
+describe('an erasure', () => {
+  const erase = { type: 'Erase', at: AT } as const;
+  const at = new Date(AT).toISOString();
+  const forgotten = { type: 'lookup.ResultForgotten.v1', data: { ip: IP, forgotten_at: at } } as const;
+  it('forgets a saved result once', () => {
+    given(enrichmentDecider, [requested(), completed()]).when(erase).thenEvents([forgotten]);
+    given(enrichmentDecider, [requested(), completed(), forgotten]).when(erase).thenEvents([]);
+    given(enrichmentDecider, []).when(erase).thenEvents([]);
+  });
+  it('ends the open round without a result, and settles its reservations', () => {
+    const round = { round: 1, attempt: 0, kind: 'first', failures: [], settles: [reservation()] } as const;
+    const ends = { ip: IP, gave_up_at: at, ...round, failures: [], settles: [...round.settles] };
+    given(enrichmentDecider, [requested()])
+      .when(erase)
+      .thenEvents([{ type: 'lookup.EnrichmentGaveUp.v1', data: ends }, forgotten]);
+  });
+});

@@ -100,6 +100,24 @@ describe('settling', () => {
   });
 });
 
+describe('erasing', () => {
+  it('ends open reservations of the address, which may be reserved again', () => {
+    const reservation_ids = [reservation(ANNA, 1).reservation_id];
+    const erased_at = new Date(AT).toISOString();
+    const erased = {
+      type: 'lookup.ReservationsErased.v1',
+      data: { partner_id: ANNA, reservation_ids, erased_at },
+    } as const;
+    const events = [made(1, '8.8.8.8'), { ...erased, data: { ...erased.data, reservation_ids } }];
+    given(intakeDecider, events.slice(0, 1))
+      .when({ type: 'Erase', partner_id: ANNA, reservation_ids, at: AT })
+      .thenEvents(events.slice(1));
+    given(intakeDecider, events)
+      .when(reserve(2, '8.8.8.8', { pendingLimit: 1 }))
+      .thenEvents([made(2, '8.8.8.8')]);
+  });
+});
+
 describe('a snapshot', () => {
   it('replaces all earlier events', () => {
     const step = fc.record({

@@ -5,7 +5,12 @@ import {
   type KeyLimits,
   type PartnerEvent,
 } from '../../domain/partners/events.ts';
-import { type PartnerRefusal, partnerDecider } from '../../domain/partners/partner.ts';
+import {
+  type PartnerRefusal,
+  partnerDecider,
+  type StateChange,
+  snapshotPartner,
+} from '../../domain/partners/partner.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT } from '../lookup/lookup-events.ts';
 
@@ -57,6 +62,61 @@ describe('a partner', () => {
   });
   it('has to exist before it has keys', () => {
     given(partnerDecider, []).when(createKey('k1', 'one')).thenRefused('partner_not_found');
+  });
+});
+
+describe('a partner’s life', () => {
+  const time = { suspended_at: at, resumed_at: at, deleted_at: at, ended_at: at };
+  const change = (type: StateChange) => ({ type, partner_id: ANNA, at: AT }) as const;
+  const changed = (type: 'Suspended' | 'Resumed' | 'Deleted' | 'Ended'): PartnerEvent => {
+    const when = `${type.toLowerCase()}_at` as keyof typeof time;
+    const data = { partner_id: ANNA, [when]: time[when] };
+    return { type: `partners.Partner${type}.v1`, data } as PartnerEvent;
+  };
+  const history = (...types: Parameters<typeof changed>[0][]) =>
+    given(partnerDecider, [created, keyMade('k1', 'one'), ...types.map(changed)]);
+
+  it('may be suspended and resumed, each once', () => {
+    history()
+      .when(change('SuspendPartner'))
+      .thenEvents([changed('Suspended')]);
+    history('Suspended').when(change('SuspendPartner')).thenEvents([]);
+    history('Suspended')
+      .when(change('ResumePartner'))
+      .thenEvents([changed('Resumed')]);
+    history().when(change('ResumePartner')).thenEvents([]);
+  });
+  it('leaves a suspended partner its keys and lets the operator change them', () => {
+    history('Suspended').when(createKey('k1', 'one')).thenEvents([]);
+    history('Suspended')
+      .when(createKey('k2', 'two'))
+      .thenEvents([keyMade('k2', 'two')]);
+  });
+  it('ends with its deletion, which a suspended partner has too', () => {
+    history()
+      .when(change('DeletePartner'))
+      .thenEvents([changed('Deleted')]);
+    history('Suspended')
+      .when(change('DeletePartner'))
+      .thenEvents([changed('Deleted')]);
+    history('Deleted').when(change('DeletePartner')).thenEvents([]);
+    for (const command of [change('SuspendPartner'), change('ResumePartner'), createKey('k2', 'two')])
+      history('Suspended', 'Deleted').when(command).thenRefused('partner_deleted');
+    history('Deleted')
+      .when(change('EndPartner'))
+      .thenEvents([changed('Ended')]);
+    history('Suspended').when(change('EndPartner')).thenRefused('partner_not_deleted');
+  });
+  it('is told apart from that of a partner who has the name afterwards', () => {
+    const again = { type: 'CreatePartner', partner_id: ANNA, name: 'acme', ceilings: {}, at: AT } as const;
+    history('Deleted').when(again).thenRefused('partner_deleted');
+  });
+  it('is in a snapshot', () => {
+    const events = [created, keyMade('k1', 'one'), changed('Suspended')];
+    const state = events.reduce(partnerDecider.evolve, partnerDecider.initial);
+    given(partnerDecider, [snapshotPartner(state)])
+      .when(change('SuspendPartner'))
+      .thenEvents([]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { UserEvent } from '../../domain/partners/events.ts';
 import { userDecider } from '../../domain/partners/user.ts';
 import { given } from '../domain/deciding.ts';
@@ -25,6 +25,17 @@ describe('a dashboard user', () => {
   it("has a name that is never given again, also after the user's removal", () => {
     given(userDecider, [made]).when(create()).thenRefused('user_exists');
     given(userDecider, [made, removed]).when(create()).thenRefused('user_exists');
+  });
+
+  it('has a free name again once its partner was deleted, a removed one too', () => {
+    const released: UserEvent = { type: 'partners.UserReleased.v1', data: { ...ofUser, released_at: at } };
+    const release = { type: 'ReleaseUser', ...ofUser, at: AT } as const;
+    given(userDecider, [made]).when(release).thenEvents([released]);
+    given(userDecider, [made, removed]).when(release).thenEvents([released]);
+    const state = [made, removed, released].reduce(userDecider.evolve, userDecider.initial);
+    expect(userDecider.decide(create(), state)).toEqual({ ok: true, value: [made] });
+    const again: UserEvent = { ...made, data: { ...made.data, partner_id: user_id } } as UserEvent;
+    given(userDecider, [made, released, again]).when(release).thenEvents([]);
   });
 
   it('is removed once', () => {

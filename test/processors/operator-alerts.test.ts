@@ -104,7 +104,7 @@ describe('what the operator hears of', () => {
       `insert into read.api_key (key_id, partner_id, name, hash, requests_per_second, new_enrichments_per_day, pending_enrichments,
                                  company_signals, expires_at, created_at)
        values ('k1', $1, 'web', 'h1', 50, 5, 100, false, $2, $3), ('k2', $1, 'later', 'h2', 50, null, 100, false, $4, $3)`,
-      [partner, at(6 * DAY), at(0), at(8 * DAY)],
+      [partner, at(6 * DAY), at(0), at(20 * DAY)],
     );
     await pool.query(
       `insert into read.domain (domain_id, hostname, tracker_id, partner_id, status, created_at, activated_at, last_error)

@@ -30,6 +30,7 @@ const aProcess = (over: Partial<RevealDeps> = {}, session = aSession()) => {
     store: faults.around(stack.store),
     findSession: async () => session,
     trackerRefusal: async () => null,
+    isErased: async () => false,
     admitRate: () => {
       calls.admitted += 1;
       return true;
@@ -190,6 +191,18 @@ describe('a refused reveal request', () => {
     expect(await next.reveal(again)).toEqual({ ok: false, refusal: 'reveal_expired' });
     stack.clock.set(right);
   });
+});
+
+it('a key whose reveal was erased with its session is reveal_expired', async () => {
+  const { session, reveal } = aProcess();
+  const request = requestOf(session);
+  const made = await reveal(request);
+  await stack.store.expire(`${REVEAL_PREFIX}${made.ok ? made.value.reveal_id : ''}`, 1);
+  const gone = { findSession: async () => 'session_expired' as const };
+  const expired = { ok: false, refusal: 'session_expired' };
+  expect(await aProcess(gone, session).reveal(request)).toEqual(expired);
+  const erased = aProcess({ ...gone, isErased: async () => true }, session);
+  expect(await erased.reveal(request)).toEqual({ ok: false, refusal: 'reveal_expired' });
 });
 
 describe('a reveal whose append fails', () => {

@@ -128,6 +128,28 @@ describe('a visit', () => {
       .when(visit({ nth: 1, ip: 'b', at: AT + DAY }))
       .thenEvents([]);
   });
+  it('continues a session that was kept in the tab\u2019s next stream, and none of its visits is appended again', () => {
+    const kept: SessionEvent = {
+      type: 'sessions.SessionKept.v1',
+      data: {
+        ...identity(first),
+        visit_id: id(2),
+        sealed: 'sealed by visit 1',
+        seen_at: isoTime(AT + MINUTE),
+        position: '7',
+        visits: [id(1), id(2)],
+      },
+    };
+    for (const nth of [1, 2]) {
+      given(tabDecider, [kept])
+        .when(visit({ nth, at: AT + MINUTE }))
+        .thenEvents([]);
+    }
+    const at = AT + 31 * MINUTE;
+    given(tabDecider, [kept])
+      .when(visit({ nth: 3, at }))
+      .thenEvents([visited(3, first, at)]);
+  });
   it('by a slow clock continues the session and does not move its time back', () => {
     const slow = AT - MINUTE;
     given(tabDecider, [created(first)])

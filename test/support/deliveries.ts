@@ -1,7 +1,9 @@
 /** Events of endpoints and deliveries for tests below the HTTP level. */
+
 import { randomUUID } from 'node:crypto';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import type { DeliveryError, DeliveryEvent, EndpointChangeEvent } from '../../domain/webhooks/events.ts';
+import type { SuspensionEvent } from '../../projections/webhooks/delivery-fold.ts';
 
 export interface TestEndpoint {
   readonly webhook_id: string;
@@ -52,6 +54,21 @@ export const enabled = (of: TestEndpoint, is: boolean, at: number): EndpointChan
 export const removed = (of: TestEndpoint, at: number): EndpointChangeEvent => ({
   type: 'webhooks.EndpointDeleted.v1',
   data: { ...of, deleted_at: isoTime(at) },
+});
+
+export const suspended = ({ partner_id }: TestEndpoint, at: number): SuspensionEvent => ({
+  type: 'partners.PartnerSuspended.v1',
+  data: { partner_id, suspended_at: isoTime(at) },
+});
+
+export const resumed = ({ partner_id }: TestEndpoint, at: number): SuspensionEvent => ({
+  type: 'partners.PartnerResumed.v1',
+  data: { partner_id, resumed_at: isoTime(at) },
+});
+
+export const partnerDeleted = ({ partner_id }: TestEndpoint, at: number): SuspensionEvent => ({
+  type: 'partners.PartnerDeleted.v1',
+  data: { partner_id, deleted_at: isoTime(at) },
 });
 
 export const queued = (of: TestDelivery, at: number, source: string | null = null): DeliveryEvent => ({

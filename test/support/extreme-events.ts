@@ -110,6 +110,7 @@ const BOUNDED: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   day,
   'counts.0': keyId,
   'counts.1': hour,
+  'hours.1': hour,
   'open.0': uuid,
   'open.1': address,
   'open.2': part,

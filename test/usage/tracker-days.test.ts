@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
 import { sessionEvents } from '../../domain/sessions/events.ts';
+import { trackerHourEvents } from '../../domain/usage/events.ts';
 import { closeTrackerDays, trackerDaysClosedBefore } from '../../processors/usage/close-usage-streams.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { usage } from '../../projections/usage/lookup-counts.ts';
@@ -18,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => stack.close());
 
-const session = async (): Promise<void> => {
+const session = async (): Promise<string> => {
   const at = stack.clock.now();
   const data = {
     session_id: randomUUID(),
@@ -32,11 +33,13 @@ const session = async (): Promise<void> => {
     sealed: 'sealed',
   };
   const context = { ...stack.context(), expiresAt: data.expires_at };
+  const stream = `tab-${randomUUID()}`;
   await stack.store.append(
-    `tab-${randomUUID()}`,
+    stream,
     'no_stream',
     toNewEvents(sessionEvents, [{ type: 'sessions.SessionCreated.v1', data }], context),
   );
+  return stream;
 };
 const close = () =>
   closeTrackerDays({
@@ -117,5 +120,46 @@ describe('the daily counts of trackers', () => {
     stack.clock.advance(31 * DAY);
     await rebuild({ ...stack, projections: PROJECTIONS });
     expect(await hours()).toEqual(before);
+  });
+});
+
+describe('counts that an erasure keeps', () => {
+  const partner_id = randomUUID();
+  const keep = async (type: keyof typeof trackerHourEvents, data: object) => {
+    const events = toNewEvents(trackerHourEvents, [{ type, data: { partner_id, ...data } }], stack.context());
+    await stack.store.append(`expired-${partner_id}-2026-03-01`, 'any', events);
+    await stack.caughtUp(PROJECTIONS);
+  };
+  const rebuilt = async () => {
+    const { store, url } = stack;
+    await rebuild({ store, url, projections: PROJECTIONS });
+    return hours();
+  };
+
+  it('are those before its mark; sessions that began since are counted once, also in a rebuild without the erased', async () => {
+    const erased = await session();
+    await session();
+    const mark_id = randomUUID();
+    await keep('usage.TrackerHoursMarked.v1', { mark_id, hours: [[TRACKER, '2026-03-01T12']] });
+    await session();
+    await keep('usage.TrackerHoursKept.v1', { mark_id, counts: [[TRACKER, '2026-03-01T12', 2, 0]] });
+    await session();
+    await stack.store.expire(erased, 0);
+    const four = [{ hour: '03-01 12', sessions: 4 }];
+    expect(await hours()).toEqual(four);
+    expect(await rebuilt()).toEqual(four);
+  });
+
+  it('do not replace those of a day that was closed after the mark', async () => {
+    const erased = await session();
+    const mark_id = randomUUID();
+    await keep('usage.TrackerHoursMarked.v1', { mark_id, hours: [[TRACKER, '2026-03-01T12']] });
+    stack.clock.advance(DAY);
+    await close();
+    await keep('usage.TrackerHoursKept.v1', { mark_id, counts: [[TRACKER, '2026-03-01T12', 1, 0]] });
+    await stack.store.expire(erased, 0);
+    const one = [{ hour: '03-01 12', sessions: 1 }];
+    expect(await hours()).toEqual(one);
+    expect(await rebuilt()).toEqual(one);
   });
 });

@@ -7,8 +7,10 @@ import { HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
 import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
+import { DeliveryClaims } from '../../processors/webhooks/delivery/claims.ts';
 import { rebuild } from '../../projections/rebuild.ts';
 import { deliveries, forgetDeliveriesBefore } from '../../projections/webhooks/deliveries.ts';
+import { suspensionEvents } from '../../projections/webhooks/delivery-fold.ts';
 import { AT } from '../lookup/lookup-events.ts';
 import {
   aDelivery,
@@ -18,12 +20,15 @@ import {
   created,
   enabled,
   expired,
+  partnerDeleted,
   queued,
   recoveryCompleted,
   recoveryRequested,
   removed,
+  resumed,
   retried,
   retriedAll,
+  suspended,
   type TestDelivery,
   type TestEndpoint,
 } from '../support/deliveries.ts';
@@ -338,8 +343,64 @@ describe('the read model of deliveries', () => {
   });
 });
 
+describe('the deliveries of a partner who is suspended', () => {
+  it('stand still from then on until the partner is resumed, those of a new endpoint too', async () => {
+    const other = anEndpoint(endpoint.partner_id);
+    const [first, second] = [aDelivery(endpoint), aDelivery(other)];
+    const events = [
+      created(endpoint, AT),
+      queued(first, AT),
+      enabled(endpoint, false, AT + MINUTE),
+      suspended(endpoint, AT + 2 * MINUTE),
+      enabled(endpoint, true, AT + 3 * MINUTE),
+      created(other, AT + 4 * MINUTE),
+      queued(second, AT + 5 * MINUTE),
+    ];
+    await deliveries.apply(log(events), db);
+    const since = new Date(AT + 2 * MINUTE);
+    expect((await rows()).health).toMatchObject(
+      [
+        { webhook_id: endpoint.webhook_id, still_since: new Date(AT + MINUTE), still_ms: '0' },
+        { webhook_id: other.webhook_id, still_since: since, still_ms: '0' },
+      ]
+        .map((row) => ({ ...row, paused_at: null, partner_suspended_at: since }))
+        .toSorted((one, next) => (one.webhook_id < next.webhook_id ? -1 : 1)),
+    );
+    await deliveries.apply(log([resumed(endpoint, AT + 9 * MINUTE)], 200), db);
+    const after = await rows();
+    for (const row of after.health)
+      expect(row).toMatchObject({ still_since: null, partner_suspended_at: null });
+    const ran = after.health.map(({ webhook_id, still_ms }) => {
+      const d = after.deliveries.find((one) => one.webhook_id === webhook_id);
+      return Number(still_ms) - Number(d?.stood_still_ms);
+    });
+    expect(ran.toSorted()).toEqual([4 * MINUTE, 8 * MINUTE]);
+  });
+
+  it('are not claimed, and those of a deleted partner never again', async () => {
+    const events = [created(endpoint, AT), queued(aDelivery(endpoint), AT), suspended(endpoint, AT)];
+    await deliveries.apply(log(events), db);
+    await stack.pool.query(`insert into read.projection (name, position) values ('of the test', 1000)`);
+    const rules = { leaseMs: MINUTE, concurrency: 1, startsPerSecond: 10, probeEveryMs: 1 };
+    const claims = new DeliveryClaims(stack.pool, {
+      ...rules,
+      holder: randomUUID(),
+      projections: ['of the test'],
+    });
+    const take = () => claims.take([{ webhookId: endpoint.webhook_id, count: 1 }], AT + HOUR);
+    const none = [{ webhookId: endpoint.webhook_id, claims: [], againAt: Number.POSITIVE_INFINITY }];
+    expect(await take()).toEqual(none);
+    await deliveries.apply(log([partnerDeleted(endpoint, AT)], 200), db);
+    expect(await take()).toEqual(none);
+    await clear();
+    await deliveries.apply(log(events.slice(0, 2), 300), db);
+    expect((await take())[0]?.claims).toHaveLength(1);
+  });
+});
+
 describe('the read model of deliveries after random events', () => {
-  const endpoints = [anEndpoint(), anEndpoint()] as [TestEndpoint, TestEndpoint];
+  const first = anEndpoint();
+  const endpoints = [first, anEndpoint(first.partner_id)] as [TestEndpoint, TestEndpoint];
   const ds = Array.from({ length: 6 }, (_, n) => aDelivery(endpoints[n % 2] as TestEndpoint));
   const anyDelivery = fc.constantFrom(...ds);
   const time = fc.nat(40).map((n) => AT + n * 20 * MINUTE);
@@ -433,8 +494,10 @@ describe('a rebuild of deliveries', () => {
       ...ds.slice(0, 2).map((d) => retried(d, 2, AT + 3 * MINUTE)),
       expired(endpoint, ds.slice(20)),
       enabled(endpoint, true, AT + 4 * MINUTE),
+      suspended(endpoint, AT + 5 * MINUTE),
+      created(anEndpoint(endpoint.partner_id), AT + 6 * MINUTE),
     ];
-    const schemas = { ...endpointChangeEvents, ...deliveryEvents };
+    const schemas = { ...endpointChangeEvents, ...deliveryEvents, ...suspensionEvents };
     await stack.store.append('deliveries-x', 'any', toNewEvents(schemas, events, stack.context()));
     const running = stack.project([deliveries]);
     await stack.caughtUp([deliveries]);

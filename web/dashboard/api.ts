@@ -30,7 +30,10 @@ export interface LoggedInUser {
   readonly is_first: boolean;
   /** An IANA name, `UTC` until the user chooses another. */
   readonly time_zone: string;
+  /** While the partner is suspended: read-only. */
   readonly role: Role;
+  /** The operator has suspended the partner. */
+  readonly is_suspended: boolean;
   /** The team requires a second factor, and the user has none: it must be set up first. */
   readonly needs_second_factor: boolean;
 }
@@ -103,11 +106,12 @@ export function createApi({ routes, admit }: ApiDeps) {
   return {
     callAs,
     callAsUser: (page: ApiRequest, user: LoggedInUser): Api => {
-      const { user_id, partner_id } = user;
-      const call = callAs(page, { kind: 'user', user_id, partner_id });
+      const { user_id, partner_id, is_suspended } = user;
+      const call = callAs(page, { kind: 'user', user_id, partner_id, is_suspended });
       const mayCall = hasRole(user, 'member');
+      const refused = is_suspended ? SUSPENDED : READ_ONLY;
       // A page's own need is checked before; this holds for a page that calls more than it says.
-      return async (method, ...rest) => (method === 'GET' || mayCall ? call(method, ...rest) : READ_ONLY);
+      return async (method, ...rest) => (method === 'GET' || mayCall ? call(method, ...rest) : refused);
     },
   };
 }
@@ -117,6 +121,13 @@ const READ_ONLY: ErrorAnswer = {
   status: 403,
   code: 'role_required',
   message: 'Your role is read-only, so nothing was changed. An owner of the team can give you another role.',
+};
+
+const SUSPENDED: ErrorAnswer = {
+  ok: false,
+  status: 403,
+  code: 'partner_suspended',
+  message: 'This account is suspended, so nothing was changed. Ask the operator of this service.',
 };
 
 const requestOf = (

@@ -110,6 +110,9 @@ interface Page {
 const COUNTRY_SOURCE = html`<p>Visitor countries:
   <a href="https://db-ip.com" rel="noreferrer">IP Geolocation by DB-IP</a>, CC BY 4.0.</p>`;
 
+const SUSPENDED = html`<p class="notice bad" role="status"><strong>This account is suspended.</strong> Its keys and websites are refused, and
+  deliveries and reveals wait. Everything can be read and nothing changed. Ask the operator of this service, who can resume it.</p>`;
+
 /** Renders a page of the dashboard around its content. */
 export function show(visit: Visit, page: Page): Reply {
   const { title, section, content, refused = null, showsCountry = false } = page;
@@ -140,6 +143,7 @@ export function show(visit: Visit, page: Page): Reply {
         ${tabs !== undefined && html`<nav class="tabs" aria-label="Pages of this section"><ul>${tabs.map(([path, name]) => link(visit, path, name, path === (page.tab ?? tabs[0]?.[0])))}</ul></nav>`}
         <div class="head"><h1>${title}</h1>${page.actions && html`<div class="actions">${page.actions}</div>`}</div>
         ${flash && refused === null && html`<p class="said" role="status">${flash}</p>`}
+        ${visit.user.is_suspended && SUSPENDED}
         ${refused && alert(refused)}
         ${content}
         <footer>${showsCountry && COUNTRY_SOURCE}<p>Times are in ${visit.user.time_zone}

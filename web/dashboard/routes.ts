@@ -206,12 +206,23 @@ const refuseForeignForm = (): Reply =>
   );
 
 /** Says which role is needed, and who can give it. */
-const refuseRole = ({ role }: LoggedInUser, needed: Role, owners: readonly string[]): Reply =>
-  showBare(
+function refuseRole({ role, is_suspended }: LoggedInUser, needed: Role, owners: readonly string[]): Reply {
+  if (is_suspended) return refuseSuspended();
+  return showBare(
     'Your role does not allow this',
     html`<p role="alert">This needs the role ${needed}; yours is ${role}. Nothing was done.</p>
       <p>${owners.length === 1 ? 'The owner of your team is' : 'The owners of your team are'} ${owners.join(', ')}:
       an owner can do it for you, or give you another role.</p>
+      <p><a class="button" href="/dashboard">Back to Home</a></p>`,
+    403,
+  );
+}
+
+const refuseSuspended = (): Reply =>
+  showBare(
+    'This account is suspended',
+    html`<p role="alert">While the account is suspended, everything can be read and nothing changed. Nothing was done.</p>
+      <p>Ask the operator of this service: only the operator can resume the account.</p>
       <p><a class="button" href="/dashboard">Back to Home</a></p>`,
     403,
   );

@@ -24,6 +24,8 @@ const MESSAGES: Record<Refusal, string> = {
   key_revoked: 'The key is revoked.',
   partner_exists: 'There is such a partner.',
   partner_not_found: 'There is no such partner.',
+  partner_deleted: 'The partner is deleted.',
+  partner_not_deleted: 'The partner is not deleted.',
   rate_limit: 'The partner has changed its trackers, domains and keys too often today. Try again tomorrow.',
 };
 

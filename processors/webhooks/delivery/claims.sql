@@ -63,7 +63,8 @@ begin
       continue;
     end if;
     select * into health from read.webhook_health h where h.webhook_id = webhook_ids[i];
-    if not found or health.paused_at is not null or health.deleted_at is not null or health.pending = 0 then
+    if not found or health.paused_at is not null or health.partner_suspended_at is not null or health.deleted_at is not null
+      or health.pending = 0 then
       return next;
       continue;
     end if;
@@ -129,8 +130,8 @@ begin
        limit room)),
     due as materialized (
       select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at,
-             -- Without the time since the cycle began in which the endpoint was suspended: paused by the partner, or its breaker
-             -- open. `still_ms` is the total of ended suspensions, `still_since` the start of the current one, `stood_still_ms`
+             -- Without the time since the cycle began in which the endpoint was suspended: paused by the partner, its breaker
+             -- open or the partner suspended. `still_ms` is the total of ended suspensions, `still_since` the start of the current one, `stood_still_ms`
              -- the total when the cycle began. Never negative, although clocks differ.
              greatest(0, extract(epoch from at - d.cycle_started_at) * 1000
                - (health.still_ms - d.stood_still_ms)

@@ -8,7 +8,7 @@ import { createWakeup } from '../../../platform/clock/waiting.ts';
 
 /** State of the endpoints with pending deliveries, over all processes. */
 export interface Watched {
-  /** Endpoints that accept deliveries, whose breaker is open, and that are paused. */
+  /** Endpoints that accept deliveries, whose breaker is open, and that are paused or whose partner is suspended. */
   readonly accepting: number;
   readonly breakerOpen: number;
   readonly paused: number;
@@ -90,7 +90,7 @@ interface WaitingEndpoint {
   readonly partner_id: string;
   readonly paused: boolean;
   readonly breaker_open: boolean;
-  /** Of its earliest pending delivery; null: the endpoint is paused. */
+  /** Of its earliest pending delivery; null: the endpoint is paused, or its partner suspended. */
   readonly next_attempt_at: Date | null;
 }
 
@@ -101,16 +101,16 @@ interface WaitingEndpoint {
 async function readWaiting(pool: pg.Pool, now: number): Promise<WaitingEndpoint[]> {
   const { rows } = await pool.query<WaitingEndpoint>({
     name: 'waiting_endpoints',
-    text: `select h.webhook_id, h.partner_id, h.paused_at is not null as paused, h.failures_in_row >= $1 as breaker_open,
+    text: `select h.webhook_id, h.partner_id, coalesce(h.paused_at, h.partner_suspended_at) is not null as paused, h.failures_in_row >= $1 as breaker_open,
                   case when a.next_attempt_at is null then n.next_attempt_at else $2 end as next_attempt_at
            from read.webhook_health h
            left join lateral (
              select d.next_attempt_at from read.webhook_delivery d
-             where d.webhook_id = h.webhook_id and d.state = 'pending' and h.paused_at is null
+             where d.webhook_id = h.webhook_id and d.state = 'pending' and coalesce(h.paused_at, h.partner_suspended_at) is null
              order by d.next_attempt_at limit 1) n on true
            left join lateral (
              select d.next_attempt_at from read.webhook_delivery d
-             where d.webhook_id = h.webhook_id and d.state = 'pending' and h.paused_at is null
+             where d.webhook_id = h.webhook_id and d.state = 'pending' and coalesce(h.paused_at, h.partner_suspended_at) is null
                and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > $3
              order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end desc
              limit 1) a on n.next_attempt_at > $2

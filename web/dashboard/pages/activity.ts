@@ -82,6 +82,9 @@ const SUBJECTS: Readonly<Record<string, string>> = {
 const ACTIONS: Readonly<Record<string, string>> = {
   'partner.created': 'Account created',
   'partner.ceilings_set': 'Ceilings of the account changed',
+  'partner.suspended': 'Account suspended',
+  'partner.resumed': 'Account resumed',
+  'partner.deleted': 'Account deleted',
   'key.created': 'Key created',
   'key.updated': 'Limits of a key changed',
   'key.revoked': 'Key revoked',
