@@ -39,12 +39,16 @@ export function listenForErasures(url: string): ErasureNotices {
   const onNotice = (): void => {
     for (const callback of callbacks) callback();
   };
+  let hasListened = false;
   const listener = new Listener({
     url,
     name: 'doorplate erasures',
     channels: [ERASED_CHANNEL],
     onNotification: onNotice,
-    ready: onNotice,
+    ready: () => {
+      if (hasListened) onNotice();
+      hasListened = true;
+    },
   });
   listener.ensure();
   return {

@@ -30,4 +30,21 @@ describe('a cache result in memory', () => {
     expect(cache.answer(request(AT + 999), IP)?.status).toBe(200);
     expect(cache.answer(request(AT + 1_000), IP)).toBeNull();
   });
+
+  it('is used no longer once an erasure was noticed, nor while none can be, nor kept by a read that began before', () => {
+    let hears = true;
+    const cache = createAnswerCache({
+      note: () => undefined,
+      configured: () => PROVIDERS,
+      hearsOfErasures: () => hears,
+    });
+    cache.keep(IP, result(), AT);
+    hears = false;
+    expect(cache.answer(request(AT), IP)).toBeNull();
+    hears = true;
+    expect(cache.answer(request(AT), IP)?.status).toBe(200);
+    cache.clear();
+    cache.keep(IP, result(), AT);
+    expect(cache.answer(request(AT), IP)).toBeNull();
+  });
 });
