@@ -190,3 +190,73 @@ comment on column read.webhook_delivery.recovery_id is 'The recovery that its cy
 alter table read.webhook_health add column last_error text, add column last_http_status integer;
 comment on column read.webhook_health.last_error is 'Why the last attempt failed; null: it succeeded, or there was none.';
 comment on column read.webhook_health.last_http_status is 'Status of the response to the last attempt; null: none.';
+
+-- Incremental exports for analysts: each row of the views has the log position of its last change.
+alter table read.partner add column changed_position bigint not null default 0;
+alter table read.api_key add column changed_position bigint not null default 0;
+alter table read.tracker add column changed_position bigint not null default 0;
+alter table read.domain add column changed_position bigint not null default 0;
+alter table read.reservation add column changed_position bigint not null default 0;
+alter table read.usage_hour add column changed_position bigint not null default 0;
+alter table read.tracker_calls_hour add column changed_position bigint not null default 0;
+alter table read.tracker_hour add column changed_position bigint not null default 0;
+alter table read.reveal_unit add column changed_position bigint not null default 0;
+alter table read.webhook_delivery add column changed_position bigint not null default 0;
+alter table read.webhook_health add column changed_position bigint not null default 0;
+alter table read.webhook_attempt_hour add column changed_position bigint not null default 0;
+alter table read.expired_session add column changed_position bigint not null default 0;
+alter table read.expired_reveal add column changed_position bigint not null default 0;
+comment on column read.partner.changed_position is 'Log position of its last event; 0: before 0.3.0.';
+comment on column read.api_key.changed_position is 'Log position of its last event; 0: before 0.3.0.';
+comment on column read.tracker.changed_position is 'Log position of its last event; 0: before 0.3.0.';
+comment on column read.domain.changed_position is 'Log position of its last event; 0: before 0.3.0.';
+comment on column read.reservation.changed_position is 'Log position of the event that last changed it; 0: before 0.3.0.';
+comment on column read.usage_hour.changed_position is 'Log position of the last event that counted; 0: before 0.3.0.';
+comment on column read.tracker_calls_hour.changed_position is 'Log position of the last event that counted; 0: before 0.3.0.';
+comment on column read.tracker_hour.changed_position is 'Log position of the last event that counted; 0: before 0.3.0.';
+comment on column read.reveal_unit.changed_position is
+  'Log position of its completion, then of its entry in the ledger; 0: before 0.3.0.';
+comment on column read.webhook_delivery.changed_position is 'Log position of its last event; 0: before 0.3.0.';
+comment on column read.webhook_health.changed_position is
+  'Log position of the last event of the endpoint or of one of its deliveries; 0: before 0.3.0.';
+comment on column read.webhook_attempt_hour.changed_position is 'Log position of the last attempt that was counted; 0: before 0.3.0.';
+comment on column read.expired_session.changed_position is 'Log position of the event that tells of its expiry; 0: before 0.3.0.';
+comment on column read.expired_reveal.changed_position is 'Log position of the event that tells of its expiry; 0: before 0.3.0.';
+
+create table read.released_domain (
+  domain_id uuid primary key,
+  changed_position bigint not null
+);
+comment on table read.released_domain is 'Custom domains that were given up. Written by projection domains.';
+comment on column read.released_domain.changed_position is 'Log position of the release.';
+
+create table read.corrected_usage_hour (
+  key_id text,
+  hour timestamptz,
+  outcome text,
+  changed_position bigint not null,
+  primary key (key_id, hour, outcome)
+);
+create index corrected_usage_hour_by_age on read.corrected_usage_hour (hour);
+comment on table read.corrected_usage_hour is
+  'Hours of which a count was taken back, so that their rows in usage_hour may be gone. Written by projection usage.';
+comment on column read.corrected_usage_hour.changed_position is 'Log position of the last correction.';
+
+create table read.corrected_tracker_hour (
+  tracker_id uuid,
+  hour timestamptz,
+  changed_position bigint not null,
+  primary key (tracker_id, hour)
+);
+create index corrected_tracker_hour_by_age on read.corrected_tracker_hour (hour);
+comment on table read.corrected_tracker_hour is
+  'Hours of which a count was taken back, so that their rows in tracker_calls_hour may be gone. Written by projection tracker-usage.';
+comment on column read.corrected_tracker_hour.changed_position is 'Log position of the last correction.';
+
+create table work.forgotten_change (
+  name text primary key,
+  position bigint not null
+);
+comment on table work.forgotten_change is
+  'Up to which log position the ids of expired sessions and reveals have been forgotten: an incremental export from before that would miss expiries.';
+comment on column work.forgotten_change.name is 'expired_session or expired_reveal.';
