@@ -1,20 +1,31 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { olderProcess } from '../platform/postgres/upgrade-path.ts';
 import { allProjections } from '../projections/all.ts';
 import { GrantRefused, grantAnalyst, revokeAnalyst } from './analytics/analysts.ts';
+import { exportChanges, LoadRefused } from './analytics/export-changes.ts';
 import { type ExportOptions, exportView } from './analytics/export-view.ts';
 import { UnknownView } from './analytics/views.ts';
 import { instant } from './options.ts';
 import { print } from './print.ts';
+import { type ProgressBar, progressBar } from './progress.ts';
 import { Refused, type Session, withRuntime, withSession } from './session.ts';
 
-type ExportCommand = Omit<ExportOptions, 'url' | 'view' | 'signal'> & { readonly json: boolean };
+type ExportCommand = Omit<ExportOptions, 'url' | 'view' | 'signal'> & {
+  readonly json: boolean;
+  readonly since?: bigint;
+};
 
 const MAX_WAIT_MS = 30_000;
 
 function rowsFrom(text: string): number {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
   throw new InvalidArgumentError('not a whole number from 1');
+}
+
+function positionFrom(text: string): bigint {
+  if (/^\d{1,19}$/.test(text)) return BigInt(text);
+  throw new InvalidArgumentError('not a position: 0, or the one that the load before printed');
 }
 
 /** Adds `doorplate export VIEW`. */
@@ -25,7 +36,7 @@ export function addExportCommand(program: Command): void {
     .addOption(
       new Option('--format <format>', 'of the file').choices(['csv', 'parquet']).makeOptionMandatory(),
     )
-    .requiredOption('--out <file>', 'the file; one that is there is replaced')
+    .requiredOption('--out <file>', 'the file; one that is there is replaced; with --since a folder')
     .option(
       '--from <time>',
       "ISO 8601; from then on, by the view's first time (docs/data-dictionary.md)",
@@ -33,27 +44,54 @@ export function addExportCommand(program: Command): void {
     )
     .option('--to <time>', 'before then', instant)
     .option('--limit <n>', 'at most so many rows, the earliest', rowsFrom)
+    .addOption(
+      new Option(
+        '--since <position>',
+        'an incremental load: the rows that changed after this position, which the load before printed; 0: all',
+      )
+        .argParser(positionFrom)
+        .conflicts(['from', 'to', 'limit']),
+    )
     .option('--json', 'print JSON', false)
-    .action((view: string, { json, out, ...options }: ExportCommand) =>
-      withSession(async (session) => {
+    .action(async (view: string, { json, out, since, ...options }: ExportCommand, command: Command) => {
+      if (since !== undefined && options.format !== 'parquet')
+        command.error("error: option '--since' needs '--format parquet'");
+      await withSession(async (session) => {
         await upToDate(session);
         const stopped = new AbortController();
         for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopped.abort());
-        const file = resolve(out);
-        const exporting = exportView({
-          url: session.databaseUrl,
-          view,
-          out: file,
-          signal: stopped.signal,
-          ...options,
-        });
+        const of = { url: session.databaseUrl, view, out: resolve(out), signal: stopped.signal };
+        const exporting = since === undefined ? whole(of, options) : changed(of, since, session);
         const exported = await exporting.catch((error: unknown) => {
           if (stopped.signal.aborted) throw new Refused('stopped: no file was written');
-          throw error instanceof UnknownView ? new Refused(error.message) : error;
+          const isRefusal = error instanceof UnknownView || error instanceof LoadRefused;
+          throw isRefusal ? new Refused(error.message) : error;
         });
-        print({ ...exported, format: options.format, file }, json);
-      }),
-    );
+        print(exported, json);
+      });
+    });
+}
+
+type Target = Required<Pick<ExportOptions, 'url' | 'view' | 'out' | 'signal'>>;
+
+async function whole(of: Target, options: Omit<ExportOptions, keyof Target>): Promise<object> {
+  return { ...(await exportView({ ...of, ...options })), format: options.format, file: of.out };
+}
+
+async function changed(of: Target, since: bigint, { pool }: Session): Promise<object> {
+  const older = await olderProcess(pool);
+  if (older !== null)
+    throw new Refused(`older_process: ${older} runs, which records no positions: replace it first`);
+  let bar = null as ProgressBar | null;
+  const onRows = (done: number, total: number): void => {
+    bar ??= progressBar(`exporting ${of.view}`, total);
+    bar.update(done);
+  };
+  try {
+    return { ...(await exportChanges({ ...of, since, onRows })), format: 'parquet' };
+  } finally {
+    bar?.end();
+  }
 }
 
 async function upToDate({ store, progress }: Session): Promise<void> {

@@ -59,7 +59,7 @@ const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
 };
 
 /** Writes Apache Parquet with Snappy compression: UUIDs as text, instants as UTC milliseconds, all columns nullable. */
-async function parquetFile(path: string, { columns }: View): Promise<RowFile> {
+export async function parquetFile(path: string, { columns }: View): Promise<RowFile> {
   // Fifty modules, which other commands need not load.
   const { fileWriter, ParquetWriter } = await import('hyparquet-writer');
   const schema: SchemaElement[] = [
@@ -116,7 +116,7 @@ export interface ExportOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface Exported {
+interface Exported {
   readonly view: string;
   readonly rows: number;
   readonly bytes: number;
@@ -182,7 +182,7 @@ function queryOf({ name, columns, time }: View, { from, to, limit }: ExportOptio
 const { builtins, getTypeParser } = pg.types;
 
 /** Like pg's parsers, but bigint keeps its precision and dates stay text. */
-const CELLS: pg.CustomTypesConfig = {
+export const CELLS: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) => {
     if (oid === builtins.INT8) return BigInt;
     if (oid === builtins.DATE) return String;

@@ -52,6 +52,12 @@ export async function whyNotBeside(
   return null;
 }
 
+/** Returns which running process is of a release before this one; null if none is. */
+export async function olderProcess(client: pg.ClientBase | pg.Pool): Promise<string | null> {
+  const { rows } = await client.query<{ who: string; release: string }>(PROCESSES);
+  return rows.find(({ release }) => isOlder(release, RELEASE))?.who ?? null;
+}
+
 type Strategy = NonNullable<RunnerOption['migrationLoaderStrategies']>[number];
 
 /** First line of a file whose statements run one by one, outside a transaction (migrations/README.md). */

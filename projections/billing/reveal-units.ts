@@ -16,6 +16,7 @@ interface Row {
   readonly units: number;
   readonly position: string;
   readonly ledger_number: number | null;
+  readonly changed_position: string;
 }
 
 const schemas = { ...revealEvents, ...billingEvents };
@@ -34,8 +35,9 @@ export const revealUnits: Projection = {
       const row = rowOf(stored);
       if (row === null) continue;
       const first = rows.get(row.reveal_id);
-      const ledger_number = first?.ledger_number ?? row.ledger_number;
-      rows.set(row.reveal_id, { ...(first ?? row), ledger_number });
+      const isEntered = first === undefined || (first.ledger_number === null && row.ledger_number !== null);
+      const { ledger_number, changed_position } = isEntered ? row : first;
+      rows.set(row.reveal_id, { ...(first ?? row), ledger_number, changed_position });
     }
     if (rows.size === 0) return;
     await db.query({ name: 'upsert_reveal_units', text: UPSERT, values: [toJson(rows.values())] });
@@ -43,6 +45,7 @@ export const revealUnits: Projection = {
 };
 
 function rowOf(stored: RecordedEvent): Row | null {
+  const changed_position = stored.position.toString();
   const event = readEvent(schemas, stored);
   switch (event?.type) {
     case undefined:
@@ -50,21 +53,22 @@ function rowOf(stored: RecordedEvent): Row | null {
       return null;
     case 'reveals.RevealCompleted.v1': {
       const { billable, result: _, ...data } = event.data;
-      const position = stored.position.toString();
-      return { ...data, units: billable ? 1 : 0, position, ledger_number: null };
+      const units = billable ? 1 : 0;
+      return { ...data, units, position: changed_position, ledger_number: null, changed_position };
     }
     case 'billing.RevealBilled.v1':
-      return { ...event.data, ledger_number: stored.revision };
+      return { ...event.data, ledger_number: stored.revision, changed_position };
     default:
       return unreachable(event);
   }
 }
 
 const COLUMNS =
-  'reveal_id, partner_id, tracker_id, key_id, user_id, completed_at, units, position, ledger_number';
+  'reveal_id, partner_id, tracker_id, key_id, user_id, completed_at, units, position, ledger_number, changed_position';
 
 const UPSERT = `
   insert into reveal_unit as present (${COLUMNS})
   select ${COLUMNS} from json_populate_recordset(null::reveal_unit, $1)
-  on conflict (reveal_id) do update set ledger_number = excluded.ledger_number
+  on conflict (reveal_id) do update
+    set ledger_number = excluded.ledger_number, changed_position = excluded.changed_position
     where present.ledger_number is null and excluded.ledger_number is not null`;

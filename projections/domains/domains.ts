@@ -7,17 +7,22 @@ import type { Projection } from '../projection.ts';
 /** Projects the current state of custom domains. Row by row, because these events are rare. */
 export const domains: Projection = {
   name: 'domains',
-  tables: ['domain', 'domain_owner'],
+  tables: ['domain', 'domain_owner', 'released_domain'],
   types: Object.keys(domainEvents),
   async apply(events, db) {
     for (const stored of events) {
       const event = readEvent(domainEvents, stored);
-      if (event) await applyOne(event, db);
+      if (!event) continue;
+      const position = String(stored.position);
+      await applyOne(event, position, db);
+      if (!('domain_id' in event.data)) continue;
+      const values = [event.data.domain_id, position];
+      await db.query('update domain set changed_position = $2 where domain_id = $1', values);
     }
   },
 };
 
-async function applyOne({ type, data }: DomainEvent, db: pg.ClientBase): Promise<void> {
+async function applyOne({ type, data }: DomainEvent, position: string, db: pg.ClientBase): Promise<void> {
   switch (type) {
     case 'domains.DomainClaimed.v1':
       await db.query(
@@ -48,7 +53,12 @@ async function applyOne({ type, data }: DomainEvent, db: pg.ClientBase): Promise
       ]);
       return;
     case 'domains.DomainReleased.v1':
-      await db.query('delete from domain where domain_id = $1', [data.domain_id]);
+      await db.query(
+        `with gone as (delete from domain where domain_id = $1 returning domain_id)
+         insert into released_domain (domain_id, changed_position) select domain_id, $2 from gone
+         on conflict (domain_id) do update set changed_position = excluded.changed_position`,
+        [data.domain_id, position],
+      );
       return;
     case 'domains.NameSnapshotted.v1':
       return;

@@ -49,6 +49,8 @@ interface ReservationRow {
   ended_at: string | null;
   /** Failed attempts of the work from before it joined. */
   attempts_before: number;
+  /** Log position of the event that last changed it. */
+  changed_position: string;
 }
 
 interface GivenUp {
@@ -60,6 +62,8 @@ interface GivenUp {
 }
 
 export interface Changes {
+  /** Log position of the event that is being applied. */
+  position: string;
   /** null: the result was forgotten. */
   readonly saved: Map<string, SavedRow | null>;
   /** Streams that ended with their results, by name. */
@@ -73,7 +77,7 @@ export interface Changes {
   /** `attempts_before` null: as it is. */
   readonly states: Map<
     string,
-    Pick<ReservationRow, 'reservation_id' | 'state' | 'ended_at'> & {
+    Pick<ReservationRow, 'reservation_id' | 'state' | 'ended_at' | 'changed_position'> & {
       readonly attempts_before: number | null;
     }
   >;
@@ -89,6 +93,7 @@ export function foldIntake(changes: Changes, { type, data }: IntakeEvent, stream
         state: 'reserved',
         ended_at: null,
         attempts_before: 0,
+        changed_position: changes.position,
       });
       return;
     case 'lookup.ReservationSettled.v1':
@@ -220,13 +225,13 @@ function attempted({ work, attempts }: Changes, failed: AttemptFailed['data']): 
 
 /** Adds a reservation whose own event may have been truncated from the log. */
 function restore(
-  { made }: Changes,
-  facts: Omit<ReservationRow, 'state' | 'ended_at' | 'attempts_before'>,
+  { made, position: changed_position }: Changes,
+  facts: Omit<ReservationRow, 'state' | 'ended_at' | 'attempts_before' | 'changed_position'>,
   state: 'reserved' | 'submitted',
   attempts_before: number,
 ): void {
   if (made.has(facts.reservation_id)) return;
-  made.set(facts.reservation_id, { ...facts, state, ended_at: null, attempts_before });
+  made.set(facts.reservation_id, { ...facts, state, ended_at: null, attempts_before, changed_position });
 }
 
 function submitted(
@@ -252,10 +257,12 @@ function move(
   const made = changes.made.get(id);
   const attempts_before =
     attempts ?? made?.attempts_before ?? changes.states.get(id)?.attempts_before ?? null;
-  if (made && !isEnded(made.state, state)) Object.assign(made, { state, ended_at, attempts_before });
+  const changed_position = changes.position;
+  if (made && !isEnded(made.state, state))
+    Object.assign(made, { state, ended_at, attempts_before, changed_position });
   const before = changes.states.get(id)?.state;
   if (before && isEnded(before, state)) return;
-  changes.states.set(id, { reservation_id: id, state, ended_at, attempts_before });
+  changes.states.set(id, { reservation_id: id, state, ended_at, attempts_before, changed_position });
 }
 
 const isEnded = (before: ReservationRow['state'], next: ReservationRow['state']): boolean =>
@@ -268,6 +275,7 @@ export const lookups: Projection = {
   types: Object.keys({ ...intakeEvents, ...enrichmentEvents }),
   async apply(events, db) {
     const changes: Changes = {
+      position: '',
       saved: new Map(),
       forgotten: new Map(),
       givenUp: new Map(),
@@ -278,6 +286,7 @@ export const lookups: Projection = {
       erased: new Set(),
     };
     for (const stored of events) {
+      changes.position = String(stored.position);
       const onIntake = readEvent(intakeEvents, stored);
       if (onIntake) foldIntake(changes, onIntake, stored.stream);
       const onEnrichment = readEvent(enrichmentEvents, stored);
@@ -314,7 +323,8 @@ async function write(changes: Changes, db: pg.ClientBase): Promise<void> {
 const SAVED = `match_type, network, company, sources, enriched_at, fresh_until, needs_company_enrichment, answered_by,
                snapshotted`;
 const WORK = 'round, kind, requested_at, attempts, next_attempt_at, last_attempt_at, asked_by';
-const MADE = 'reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at, attempts_before';
+const MADE = `reservation_id, partner_id, key_id, ip, kind, state, made_at, ended_at, attempts_before,
+              changed_position`;
 
 /**
  * Writes a batch in one statement, because callers wait for each round trip. The parts of a statement all see the tables as
@@ -352,7 +362,8 @@ const APPLY = `
     select ${MADE} from json_populate_recordset(null::reservation, $6)
     on conflict (reservation_id) do nothing)
   update reservation r
-  set state = n.state, ended_at = n.ended_at, attempts_before = coalesce(n.attempts_before, r.attempts_before)
+  set state = n.state, ended_at = n.ended_at, attempts_before = coalesce(n.attempts_before, r.attempts_before),
+      changed_position = n.changed_position
   from json_populate_recordset(null::reservation, $7) n
   where r.reservation_id = n.reservation_id
     and r.state not in ('completed', 'gave_up') and not (r.state = 'settled' and n.state = 'submitted')`;

@@ -17,12 +17,24 @@ export const partners: Projection = {
   async apply(events, db) {
     for (const stored of events) {
       const event = readEvent(partnerEvents, stored);
-      if (event) await applyOne(event, db);
+      if (event) {
+        await applyOne(event, db);
+        await markChanged(event, String(stored.position), db);
+      }
       const ofUser = readEvent(userEvents, stored);
       if (ofUser) await applyToUser(ofUser, db);
     }
   },
 };
+
+async function markChanged({ data }: PartnerEvent, position: string, db: pg.ClientBase): Promise<void> {
+  if ('key_id' in data) {
+    await db.query('update api_key set changed_position = $2 where key_id = $1', [data.key_id, position]);
+  } else if ('partner_id' in data) {
+    const values = [data.partner_id, position];
+    await db.query('update partner set changed_position = $2 where partner_id = $1', values);
+  }
+}
 
 const KEY_LIMITS = `requests_per_second, new_enrichments_per_day, pending_enrichments, company_signals, expires_at`;
 

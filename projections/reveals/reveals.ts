@@ -12,7 +12,7 @@ import {
 import { dayOfExpiredStream } from '../../domain/sessions/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Projection } from '../projection.ts';
-import { columnsOf, forgetBefore } from '../tables.ts';
+import { columnsOf, forgetExpiredBefore } from '../tables.ts';
 
 /** A row as `json_populate_recordset` reads it; `result` is a JSON column. */
 interface WrittenRow extends RevealFacts {
@@ -29,6 +29,7 @@ interface ExpiredRow {
   readonly expired_at: string;
   readonly day: string;
   readonly reason: string | null;
+  readonly changed_position: string;
 }
 
 /**
@@ -49,7 +50,8 @@ export const reveals: Projection = {
       for (const [reveal_id, expired_at] of gone?.data.reveals ?? []) {
         const day = dayOfExpiredStream(stored.stream);
         const { partner_id = '', reason = null } = gone?.data ?? {};
-        expired.push({ reveal_id, partner_id, expired_at, day, reason });
+        const changed_position = String(stored.position);
+        expired.push({ reveal_id, partner_id, expired_at, day, reason, changed_position });
       }
     }
     if (rows.size > 0) await write('upsert_reveals', UPSERT, [...rows.values()], db);
@@ -91,12 +93,14 @@ const UPSERT = `
 
 const EXPIRE = `
   with gone as (
-         select reveal_id, partner_id, expired_at, day, reason from json_populate_recordset(null::expired_reveal, $1)),
+         select reveal_id, partner_id, expired_at, day, reason, changed_position
+         from json_populate_recordset(null::expired_reveal, $1)),
        deleted as (delete from reveal where reveal_id = any (array(select reveal_id from gone)))
-  insert into expired_reveal (reveal_id, partner_id, expired_at, day, reason)
-  select distinct on (reveal_id) reveal_id, partner_id, expired_at, day, reason from gone
+  insert into expired_reveal (reveal_id, partner_id, expired_at, day, reason, changed_position)
+  select distinct on (reveal_id) reveal_id, partner_id, expired_at, day, reason, changed_position from gone
+  order by reveal_id, changed_position
   on conflict (reveal_id) do nothing`;
 
 /** Deletes ids of reveals that were swept before `day` (`YYYY-MM-DD`), whose streams the event store has deleted. */
 export const forgetExpiredRevealsBefore = (db: pg.Pool, day: string): Promise<void> =>
-  forgetBefore(db, ['expired_reveal', 'day'], day);
+  forgetExpiredBefore(db, 'expired_reveal', day);

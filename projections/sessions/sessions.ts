@@ -4,7 +4,7 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { dayOfExpiredStream, sessionEvents, sessionExpiryEvents } from '../../domain/sessions/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import type { Projection } from '../projection.ts';
-import { forgetBefore, toJson } from '../tables.ts';
+import { forgetExpiredBefore, toJson } from '../tables.ts';
 
 interface Visited {
   readonly session_id: string;
@@ -29,6 +29,7 @@ interface Expired {
   readonly partner_id: string;
   readonly expired_at: string;
   readonly day: string;
+  readonly changed_position: string;
 }
 
 const schemas = { ...sessionEvents, ...sessionExpiryEvents };
@@ -63,7 +64,9 @@ function fold({ created, kept, visited, expired }: Changes, stored: RecordedEven
       const { partner_id, sessions: gone } = event.data;
       const day = dayOfExpiredStream(stream);
       for (const [session_id, expired_at] of gone) {
-        expired.set(session_id, { session_id, partner_id, expired_at, day });
+        // The first event counts, as in the table.
+        if (expired.has(session_id)) continue;
+        expired.set(session_id, { session_id, partner_id, expired_at, day, changed_position: position });
       }
       return;
     }
@@ -127,13 +130,14 @@ const VISIT = `
 
 const EXPIRE = `
   with gone as (
-    select session_id, partner_id, expired_at, day from json_populate_recordset(null::expired_session, $1)),
+    select session_id, partner_id, expired_at, day, changed_position
+    from json_populate_recordset(null::expired_session, $1)),
   deleted as (
     delete from session where session_id = any (array(select session_id from gone)))
-  insert into expired_session (session_id, partner_id, expired_at, day)
-  select session_id, partner_id, expired_at, day from gone
+  insert into expired_session (session_id, partner_id, expired_at, day, changed_position)
+  select session_id, partner_id, expired_at, day, changed_position from gone
   on conflict (session_id) do nothing`;
 
 /** Deletes ids of sessions that were swept before `day` (`YYYY-MM-DD`), whose streams the event store has deleted. */
 export const forgetExpiredSessionsBefore = (db: pg.Pool, day: string): Promise<void> =>
-  forgetBefore(db, ['expired_session', 'day'], day);
+  forgetExpiredBefore(db, 'expired_session', day);

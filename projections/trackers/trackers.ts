@@ -12,7 +12,13 @@ export const trackers: Projection = {
   async apply(events, db) {
     for (const stored of events) {
       const event = readEvent(trackerEvents, stored);
-      if (event) await applyOne(event, db);
+      if (!event) continue;
+      await applyOne(event, db);
+      if (!('tracker_id' in event.data)) continue;
+      await db.query('update tracker set changed_position = $2 where tracker_id = $1', [
+        event.data.tracker_id,
+        String(stored.position),
+      ]);
     }
   },
 };

@@ -7,6 +7,8 @@ type Counted = readonly [key: string, hour: string, ...(string | number)[]];
 export interface Row<Count extends Counted> {
   readonly count: Count;
   readonly source: string;
+  /** Log position of the last event that counted. */
+  readonly position: bigint;
   /** Totals replace all earlier counts; counts are added. */
   readonly absolute: boolean;
 }
@@ -16,7 +18,7 @@ export type Rows<Count extends Counted> = Map<string, Row<Count>>;
 /** Merges a count into the batch. `plus` null: the count replaces all earlier ones. */
 export function put<Count extends Counted>(
   rows: Rows<Count>,
-  source: string,
+  { source, position }: Pick<Row<Count>, 'source' | 'position'>,
   count: Count,
   plus: ((sum: Count | undefined, row: Count) => Count) | null,
 ): void {
@@ -25,8 +27,8 @@ export function put<Count extends Counted>(
   rows.set(
     key,
     plus
-      ? { source, count: plus(before?.count, count), absolute: before?.absolute ?? false }
-      : { source, count, absolute: true },
+      ? { source, position, count: plus(before?.count, count), absolute: before?.absolute ?? false }
+      : { source, position, count, absolute: true },
   );
 }
 
@@ -35,11 +37,13 @@ const columns = <Count extends Counted>(rows: readonly Row<Count>[]): unknown[] 
   ...(rows[0]?.count ?? []).map((_, index) =>
     rows.map(({ count }) => (index === 1 ? `${count[1]}:00:00Z` : count[index])),
   ),
+  rows.map(({ position }) => position),
 ];
 
 /**
  * Writes the batch.
- * @param upsert makes the statement, with the sources as its first parameter and each part of the counts as another
+ * @param upsert makes the statement, with the sources as its first parameter, each part of the counts as another, and the
+ * positions as its last
  */
 export async function writeRows<Count extends Counted>(
   db: pg.ClientBase,
@@ -54,7 +58,10 @@ export async function writeRows<Count extends Counted>(
   }
 }
 
-/** Deletes hours that corrections have reduced to zero, as if they had never been counted. `text`: by `keys` parameters. */
+/**
+ * Deletes hours that corrections have reduced to zero, as if they had never been counted, and records all corrected ones. `text`:
+ * has the first `keys` of an upsert's parameters, then the positions.
+ */
 export async function deleteEmpty<Count extends Counted>(
   db: pg.ClientBase,
   name: string,
@@ -62,9 +69,14 @@ export async function deleteEmpty<Count extends Counted>(
   keys: number,
   corrected: readonly Row<Count>[],
 ): Promise<void> {
-  if (corrected.length > 0) await db.query({ name, text, values: columns(corrected).slice(0, keys) });
+  if (corrected.length === 0) return;
+  const all = columns(corrected);
+  await db.query({ name, text, values: [...all.slice(0, keys), all.at(-1)] });
 }
 
 /** The assignments of an upsert `as present`. */
 export const sums = (names: readonly string[], absolute: boolean): string =>
-  names.map((name) => `${name} = excluded.${name}${absolute ? '' : ` + present.${name}`}`).join(', ');
+  [
+    ...names.map((name) => `${name} = excluded.${name}${absolute ? '' : ` + present.${name}`}`),
+    'changed_position = excluded.changed_position',
+  ].join(', ');

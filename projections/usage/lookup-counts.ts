@@ -16,8 +16,9 @@ interface Source {
 /** Projects lookup responses by key, hour and outcome, per stream, so that a stream's totals can replace its counts. */
 export const usage: Projection = {
   name: 'usage',
-  tables: ['usage_hour', 'usage_source'],
+  tables: ['usage_hour', 'usage_source', 'corrected_usage_hour'],
   types: Object.keys(usageEvents),
+  carryOver: `insert into corrected_usage_hour select * from read.corrected_usage_hour on conflict do nothing`,
   async apply(events, db) {
     const { rows, sources, corrected } = changesOf(events);
     if (sources.size > 0) {
@@ -43,6 +44,7 @@ function changesOf(events: readonly RecordedEvent[]): Changes {
   for (const stored of events) {
     const event = readEvent(usageEvents, stored);
     if (event === null) continue;
+    const from = { source: stored.stream, position: stored.position };
     const totalled = (is: boolean): void => {
       sources.set(stored.stream, { totalled: is, closed_at: is ? stored.metadata.at : null });
     };
@@ -50,18 +52,18 @@ function changesOf(events: readonly RecordedEvent[]): Changes {
     switch (type) {
       case 'usage.LookupsCounted.v1':
         totalled(false);
-        for (const count of data.counts) put(rows, stored.stream, count, plus);
+        for (const count of data.counts) put(rows, from, count, plus);
         break;
       case 'usage.LookupsCorrected.v1':
         totalled(false);
         for (const count of data.counts) {
-          put(rows, stored.stream, negated(count), plus);
-          corrected.push({ source: stored.stream, count, absolute: false });
+          put(rows, from, negated(count), plus);
+          corrected.push({ ...from, count, absolute: false });
         }
         break;
       case 'usage.LookupsTotalled.v1':
         totalled(data.part === data.parts);
-        for (const count of data.counts) put(rows, stored.stream, count, null);
+        for (const count of data.counts) put(rows, from, count, null);
         break;
       case 'usage.TrackerCallsCounted.v1':
       case 'usage.TrackerCallsCorrected.v1':
@@ -82,16 +84,23 @@ const KEY_COLUMNS = 4;
 
 /** Deletes hours that corrections have reduced to zero, as if they had never been counted. */
 const DELETE_EMPTY = `
-  delete from usage_hour u
-  using unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) as c (source, key_id, hour, outcome)
-  where u.key_id = c.key_id and u.hour = c.hour and u.outcome = c.outcome and u.source = c.source and u.requests = 0`;
+  with c as (
+    select * from unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::bigint[])
+      as c (source, key_id, hour, outcome, changed_position)),
+  emptied as (
+    delete from usage_hour u using c
+    where u.key_id = c.key_id and u.hour = c.hour and u.outcome = c.outcome and u.source = c.source and u.requests = 0)
+  insert into corrected_usage_hour as present (key_id, hour, outcome, changed_position)
+  select key_id, hour, outcome, max(changed_position) from c group by key_id, hour, outcome
+  on conflict (key_id, hour, outcome) do update
+  set changed_position = greatest(present.changed_position, excluded.changed_position)`;
 
 const SUMS = ['requests', 'cache_hits', 'duration_us'] as const;
 
 const upsert = (absolute: boolean): string => `
-  insert into usage_hour as present (source, key_id, hour, outcome, ${SUMS.join(', ')})
+  insert into usage_hour as present (source, key_id, hour, outcome, ${SUMS.join(', ')}, changed_position)
   select * from unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[],
-                       $5::bigint[], $6::bigint[], $7::bigint[])
+                       $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[])
   on conflict (key_id, hour, outcome, source) do update set ${sums(SUMS, absolute)}`;
 
 const sourceColumns = (sources: ReadonlyMap<string, Source>): unknown[] => [
@@ -110,6 +119,8 @@ const UPSERT_SOURCES = `
 /** Sources go last, because they name the streams for a repeated run. */
 const AGES = [
   ['usage_hour', 'hour'],
+  ['corrected_usage_hour', 'hour'],
+  ['corrected_tracker_hour', 'hour'],
   ['tracker_calls_hour', 'hour'],
   ['tracker_hour', 'hour'],
   ['usage_source', 'day'],

@@ -21,8 +21,9 @@ const schemas = { ...usageEvents, ...sessionEvents, ...revealEvents };
 /** Projects hourly usage by tracker: the read model of GET /v1/trackers/{tracker_id}/usage. */
 export const trackerUsage: Projection = {
   name: 'tracker-usage',
-  tables: ['tracker_calls_hour', 'tracker_hour'],
+  tables: ['tracker_calls_hour', 'tracker_hour', 'corrected_tracker_hour'],
   types: Object.keys({ ...schemas, ...trackerHourEvents }),
+  carryOver: `insert into corrected_tracker_hour select * from read.corrected_tracker_hour on conflict do nothing`,
   async apply(events, db) {
     let counted: RecordedEvent[] = [];
     for (const stored of events) {
@@ -32,7 +33,7 @@ export const trackerUsage: Projection = {
         // A mark stands between the counts before and after it.
         await applyCounts(counted, db);
         counted = [];
-        await applyMark(marked, db);
+        await applyMark(marked, stored.position, db);
       }
     }
     await applyCounts(counted, db);
@@ -51,7 +52,11 @@ async function applyCounts(events: readonly RecordedEvent[], db: pg.ClientBase):
 
 const startOf = (hour: string): string => `${hour}:00:00Z`;
 
-async function applyMark({ type, data }: TrackerHourEvent, db: pg.ClientBase): Promise<void> {
+async function applyMark(
+  { type, data }: TrackerHourEvent,
+  position: bigint,
+  db: pg.ClientBase,
+): Promise<void> {
   switch (type) {
     case 'usage.TrackerHoursMarked.v1': {
       const { mark_id, hours } = data;
@@ -64,7 +69,11 @@ async function applyMark({ type, data }: TrackerHourEvent, db: pg.ClientBase): P
       const columns = [0, 1, 2, 3].map((index) =>
         counts.map((count) => (index === 1 ? startOf(count[1]) : count[index])),
       );
-      await db.query({ name: 'keep_tracker_hours', text: KEEP, values: [mark_id, ...columns] });
+      await db.query({
+        name: 'keep_tracker_hours',
+        text: KEEP,
+        values: [mark_id, ...columns, String(position)],
+      });
       return;
     }
     default:
@@ -82,8 +91,8 @@ const MARK = `
 /** Does nothing where the day was closed after the mark: its totals are right. */
 const KEEP = `
   update tracker_hour t
-  set (sessions, reveals, mark_id, marked_sessions, marked_reveals) =
-      row (n.sessions + t.sessions - t.marked_sessions, n.reveals + t.reveals - t.marked_reveals,
+  set (changed_position, sessions, reveals, mark_id, marked_sessions, marked_reveals) =
+      row (greatest(t.changed_position, $6::bigint), n.sessions + t.sessions - t.marked_sessions, n.reveals + t.reveals - t.marked_reveals,
            null::uuid, null::bigint, null::bigint)
   from unnest($2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[]) as n (tracker_id, hour, sessions, reveals)
   where t.tracker_id = n.tracker_id and t.hour = n.hour and t.mark_id = $1`;
@@ -95,30 +104,32 @@ function fold(
   stored: RecordedEvent,
 ): void {
   const event = readEvent(schemas, stored);
+  const from = { source: stored.stream, position: stored.position };
+  const ofAll = { source: '', position: stored.position };
   switch (event?.type) {
     case 'usage.TrackerCallsCounted.v1':
-      for (const count of event.data.counts) put(calls, stored.stream, count, plusCalls);
+      for (const count of event.data.counts) put(calls, from, count, plusCalls);
       return;
     case 'usage.TrackerCallsCorrected.v1':
       for (const count of event.data.counts) {
-        put(calls, stored.stream, negatedCalls(count), plusCalls);
-        corrected.push({ source: stored.stream, count, absolute: false });
+        put(calls, from, negatedCalls(count), plusCalls);
+        corrected.push({ ...from, count, absolute: false });
       }
       return;
     case 'usage.TrackerCallsTotalled.v1':
-      for (const count of event.data.counts) put(calls, stored.stream, count, null);
+      for (const count of event.data.counts) put(calls, from, count, null);
       return;
     case 'usage.TrackerDayClosed.v1':
-      for (const count of event.data.counts) put(begun, '', count, null);
+      for (const count of event.data.counts) put(begun, ofAll, count, null);
       return;
     case 'sessions.SessionCreated.v1': {
       const { tracker_id, first_seen_at } = event.data;
-      put(begun, '', [tracker_id, first_seen_at.slice(0, 13), 1, 0], plusHour);
+      put(begun, ofAll, [tracker_id, first_seen_at.slice(0, 13), 1, 0], plusHour);
       return;
     }
     case 'reveals.RevealRequested.v1': {
       const { tracker_id, created_at } = event.data;
-      put(begun, '', [tracker_id, created_at.slice(0, 13), 0, 1], plusHour);
+      put(begun, ofAll, [tracker_id, created_at.slice(0, 13), 0, 1], plusHour);
       return;
     }
   }
@@ -131,23 +142,30 @@ const KEY_COLUMNS = 3;
 
 const CALLS = ['capture_requests', 'api_requests', 'completed_responses', 'company_responses'];
 const callsUpsert = (absolute: boolean): string => `
-  insert into tracker_calls_hour as present (source, tracker_id, hour, ${CALLS.join(', ')})
+  insert into tracker_calls_hour as present (source, tracker_id, hour, ${CALLS.join(', ')}, changed_position)
   select * from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[],
-                       $7::bigint[])
+                       $7::bigint[], $8::bigint[])
   on conflict (tracker_id, hour, source) do update set ${sums(CALLS, absolute)}`;
 
 /** Deletes hours that corrections have reduced to zero, as if they had never been counted. */
 const DELETE_EMPTY = `
-  delete from tracker_calls_hour t
-  using unnest($1::text[], $2::uuid[], $3::timestamptz[]) as c (source, tracker_id, hour)
-  where t.source = c.source and t.tracker_id = c.tracker_id and t.hour = c.hour
-    and t.capture_requests = 0 and t.api_requests = 0`;
+  with c as (
+    select * from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::bigint[])
+      as c (source, tracker_id, hour, changed_position)),
+  emptied as (
+    delete from tracker_calls_hour t using c
+    where t.source = c.source and t.tracker_id = c.tracker_id and t.hour = c.hour
+      and t.capture_requests = 0 and t.api_requests = 0)
+  insert into corrected_tracker_hour as present (tracker_id, hour, changed_position)
+  select tracker_id, hour, max(changed_position) from c group by tracker_id, hour
+  on conflict (tracker_id, hour) do update
+  set changed_position = greatest(present.changed_position, excluded.changed_position)`;
 
 const HOURS = ['sessions', 'reveals'];
 const NO_MARK = ', mark_id = null, marked_sessions = null, marked_reveals = null';
 const hoursUpsert = (absolute: boolean): string => `
-  insert into tracker_hour as present (tracker_id, hour, ${HOURS.join(', ')})
-  select tracker_id, hour, sessions, reveals
-  from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[])
-       as n (source, tracker_id, hour, sessions, reveals)
+  insert into tracker_hour as present (tracker_id, hour, ${HOURS.join(', ')}, changed_position)
+  select tracker_id, hour, sessions, reveals, changed_position
+  from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[])
+       as n (source, tracker_id, hour, sessions, reveals, changed_position)
   on conflict (tracker_id, hour) do update set ${sums(HOURS, absolute)}${absolute ? NO_MARK : ''}`;

@@ -103,11 +103,12 @@ const iso = (...columns: string[]): string =>
 const DELIVERIES = `
   select delivery_id, webhook_id, partner_id, state, cycle, attempts, cycle_attempts,
          stood_still_ms::float8 as stood_still_ms, last_duration_ms, http_status, error, earlier_attempts, recovery_id,
-         ${iso('created_at', 'cycle_started_at', 'last_attempt_at', 'delivered_at', 'next_attempt_at')}
+         changed_position::text as changed_position, ${iso('created_at', 'cycle_started_at', 'last_attempt_at', 'delivered_at', 'next_attempt_at')}
   from webhook_delivery where delivery_id = any ($1)`;
 const HEALTH = `
   select webhook_id, partner_id, pending::float8 as pending, failures_in_row, still_ms::float8 as still_ms,
          last_error, last_http_status, fanned_out_to::text as fanned_out_to, last_position::text as last_position,
+         changed_position::text as changed_position,
          ${iso('last_attempt_at', 'paused_at', 'partner_suspended_at', 'deleted_at', 'still_since')}
   from webhook_health`;
 
@@ -188,6 +189,7 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     health.push(...(await db.query<HealthRow>(text, [[...changingPartners], [...webhooks]])).rows);
   }
   return {
+    position: '',
     deliveries: new Map(known.map((row) => [row.delivery_id, row])),
     health: new Map(health.map((row) => [row.webhook_id, row])),
     added: new Map(),
@@ -242,11 +244,12 @@ async function notifyDue({ due }: Fold, db: pg.ClientBase): Promise<void> {
 
 const ADDED = `delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts, cycle_attempts, cycle_started_at,
                stood_still_ms, created_at, position, payload_expires_at, last_attempt_at, last_duration_ms, delivered_at,
-               next_attempt_at, http_status, error, earlier_attempts, recovery_id`;
+               next_attempt_at, http_status, error, earlier_attempts, recovery_id, changed_position`;
 const CHANGED = `state, cycle, attempts, cycle_attempts, cycle_started_at, stood_still_ms, last_attempt_at,
-                 last_duration_ms, delivered_at, next_attempt_at, http_status, error, earlier_attempts, recovery_id`;
+                 last_duration_ms, delivered_at, next_attempt_at, http_status, error, earlier_attempts, recovery_id,
+                 changed_position`;
 const OF_HEALTH = `pending, failures_in_row, last_attempt_at, last_error, last_http_status, paused_at, partner_suspended_at, deleted_at, still_since, still_ms, fanned_out_to,
-                   last_position`;
+                   last_position, changed_position`;
 const OF_RECOVERY = 'completed_at, pending, delivered, failed, cancelled, expired';
 const RECOVERY = `recovery_id, webhook_id, partner_id, since, held_back, deliveries, created_at, position, ${OF_RECOVERY}`;
 const OF_ATTEMPTS = 'webhook_id, partner_id, day, hour, outcome, http_status';
@@ -268,10 +271,11 @@ const APPLY = `
     select webhook_id, partner_id, ${OF_HEALTH} from json_populate_recordset(null::webhook_health, $4)
     on conflict (webhook_id) do update set (${OF_HEALTH}) = row (${columnsOf('excluded', OF_HEALTH)})),
   attempts as (
-    insert into webhook_attempt_hour as a (${OF_ATTEMPTS}, attempts, duration_ms)
-    select ${OF_ATTEMPTS}, attempts, duration_ms from json_populate_recordset(null::webhook_attempt_hour, $5)
+    insert into webhook_attempt_hour as a (${OF_ATTEMPTS}, attempts, duration_ms, changed_position)
+    select ${OF_ATTEMPTS}, attempts, duration_ms, changed_position from json_populate_recordset(null::webhook_attempt_hour, $5)
     on conflict (webhook_id, day, hour, outcome, http_status) do update
-    set attempts = a.attempts + excluded.attempts, duration_ms = a.duration_ms + excluded.duration_ms),
+    set attempts = a.attempts + excluded.attempts, duration_ms = a.duration_ms + excluded.duration_ms,
+        changed_position = excluded.changed_position),
   recoveries as (
     insert into webhook_recovery (${RECOVERY}) select ${RECOVERY} from json_populate_recordset(null::webhook_recovery, $6)
     on conflict (recovery_id) do update set (${OF_RECOVERY}) = row (${columnsOf('excluded', OF_RECOVERY)}))

@@ -35,6 +35,8 @@ export interface DeliveryRow {
   earlier_attempts: readonly EarlierAttempt[] | null;
   /** The recovery that its cycle is part of. */
   recovery_id: string | null;
+  /** Log position of its last event. */
+  changed_position: string;
 }
 
 /** An attempt that is not the delivery's last. */
@@ -79,6 +81,8 @@ export interface AttemptsRow {
   /** Difference to the stored numbers. */
   attempts: number;
   duration_ms: number;
+  /** Log position of the last of them. */
+  changed_position: string;
 }
 
 /** A row of `webhook_recovery`; instants in ISO 8601. Its deliveries are counted by their state while they are part of it. */
@@ -114,9 +118,10 @@ type Data<Name extends DeliveryEvent['type']> = EventOf<Pick<typeof deliveryEven
 
 /** Applies an event of a delivery. Only the first event of a delivery, a cycle or an attempt counts; repeats are ignored. */
 export function foldDelivery(fold: Fold, { type, data }: DeliveryEvent, position: bigint): void {
+  fold.position = position.toString();
   switch (type) {
     case 'webhooks.DeliveryQueued.v1':
-      queued(fold, data, position);
+      queued(fold, data);
       return;
     case 'webhooks.DeliveryAttempted.v1':
       attempted(fold, data);
@@ -125,7 +130,7 @@ export function foldDelivery(fold: Fold, { type, data }: DeliveryEvent, position
       retried(fold, data);
       return;
     case 'webhooks.DeliveriesRetried.v1':
-      retriedAll(fold, data, position);
+      retriedAll(fold, data);
       return;
     case 'webhooks.DeliveriesExpired.v1':
       for (const id of data.delivery_ids) expired(fold, id);
@@ -135,17 +140,16 @@ export function foldDelivery(fold: Fold, { type, data }: DeliveryEvent, position
   }
 }
 
-function queued(fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>, position: bigint): void {
+function queued(fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>): void {
   const { source_position, ...known } = data;
   const health = healthOf(fold, data);
   if (source_position !== null && BigInt(source_position) > BigInt(health.fanned_out_to ?? -1)) {
-    health.fanned_out_to = source_position;
-    fold.changedHealth.add(health);
+    setHealth(fold, health, { fanned_out_to: source_position });
   }
   if (fold.deliveries.has(data.delivery_id)) return;
   const row: NewDelivery = {
     ...known,
-    position: position.toString(),
+    position: fold.position,
     state: 'pending',
     cycle: 1,
     attempts: 0,
@@ -160,6 +164,7 @@ function queued(fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>, position: 
     error: null,
     earlier_attempts: null,
     recovery_id: null,
+    changed_position: fold.position,
   };
   fold.deliveries.set(row.delivery_id, row);
   fold.added.set(row.delivery_id, row);
@@ -220,9 +225,9 @@ const newCycle = (fold: Fold, row: DeliveryRow, at: string): Partial<DeliveryRow
  * Applies a batch of a recovery. A delivery that failed, or that waits for its next attempt, begins a new cycle. One that is due
  * already, and so may be under way, stays as it is: it would be sent twice otherwise.
  */
-function retriedAll(fold: Fold, data: Data<'webhooks.DeliveriesRetried.v1'>, position: bigint): void {
+function retriedAll(fold: Fold, data: Data<'webhooks.DeliveriesRetried.v1'>): void {
   const { recovery_id, retried_at } = data;
-  if (!fold.recoveries.has(recovery_id)) addTruncatedRecovery(fold, data, position);
+  if (!fold.recoveries.has(recovery_id)) addTruncatedRecovery(fold, data, fold.position);
   for (const [id, cycle] of data.deliveries) {
     const row = fold.deliveries.get(id);
     if (!row || row.state === 'expired' || row.recovery_id === recovery_id || row.cycle + 1 !== cycle)
@@ -242,7 +247,7 @@ function expired(fold: Fold, deliveryId: string): void {
 
 function change(fold: Fold, row: DeliveryRow, to: Partial<DeliveryRow>): void {
   count(fold, row, -1);
-  Object.assign(row, to);
+  Object.assign(row, to, { changed_position: fold.position });
   count(fold, row, 1);
   if (!fold.added.has(row.delivery_id)) fold.changed.add(row);
   if (row.next_attempt_at !== null) addDue(fold, row, row.next_attempt_at);
@@ -258,8 +263,7 @@ function count(fold: Fold, row: DeliveryRow, more: 1 | -1): void {
   fold.totals.set(key, total);
   if (state !== 'pending') return;
   const health = healthOf(fold, row);
-  health.pending += more;
-  fold.changedHealth.add(health);
+  setHealth(fold, health, { pending: health.pending + more });
 }
 
 function countAttempt(
@@ -272,8 +276,19 @@ function countAttempt(
   const outcome = error ?? 'delivered';
   const http_status = status ?? 0;
   const key = `${webhook_id} ${day} ${hour} ${outcome} ${http_status}`;
-  const none = { webhook_id, partner_id, day, hour, outcome, http_status, attempts: 0, duration_ms: 0 };
+  const none = {
+    webhook_id,
+    partner_id,
+    day,
+    hour,
+    outcome,
+    http_status,
+    attempts: 0,
+    duration_ms: 0,
+    changed_position: '',
+  };
   const row: AttemptsRow = fold.attempts.get(key) ?? none;
+  row.changed_position = fold.position;
   row.attempts += 1;
   row.duration_ms += Math.max(0, Date.parse(ended_at) - Date.parse(started_at));
   fold.attempts.set(key, row);
@@ -301,10 +316,10 @@ function addRecovery(fold: Recoveries, row: RecoveryRow): void {
 function addTruncatedRecovery(
   fold: Recoveries,
   data: Data<'webhooks.DeliveriesRetried.v1'>,
-  position: bigint,
+  position: string,
 ): void {
   const { recovery_id, webhook_id, partner_id, since, requested_at: created_at, retried_at } = data;
-  const known = { recovery_id, webhook_id, partner_id, since, created_at, position: position.toString() };
+  const known = { recovery_id, webhook_id, partner_id, since, created_at, position };
   addRecovery(fold, { ...known, ...NO_COUNTS, held_back: false, deliveries: 0, completed_at: retried_at });
 }
 
@@ -353,6 +368,8 @@ export interface HealthRow {
   still_ms: number;
   fanned_out_to: string | null;
   last_position: string | null;
+  /** Log position of the last event of the endpoint or of one of its deliveries. */
+  changed_position: string;
 }
 
 /** Endpoint, partner, and the time from which something may be due (ISO 8601; '' means now). */
@@ -360,6 +377,8 @@ export type Due = readonly [webhookId: string, partnerId: string, from: string];
 
 /** The health of a batch's endpoints as of each event. */
 export interface Health {
+  /** Log position of the event that is being applied. */
+  position: string;
   readonly health: Map<string, HealthRow>;
   readonly changedHealth: Set<HealthRow>;
   readonly due: Map<string, Due>;
@@ -420,9 +439,10 @@ export function foldEndpoint(
   { type, data }: EndpointChangeEvent,
   position: bigint,
 ): void {
+  fold.position = position.toString();
   const known = healthOf(fold, data);
   if (known.last_position !== null && BigInt(known.last_position) >= position) return;
-  const last_position = position.toString();
+  const last_position = fold.position;
   switch (type) {
     case 'webhooks.EndpointUpdated.v1':
       changeHealth(fold, data, data.updated_at, ({ paused_at }) => ({
@@ -454,7 +474,7 @@ export function foldEndpoint(
 }
 
 function setHealth(fold: Health, health: HealthRow, to: Partial<HealthRow>): void {
-  Object.assign(health, to);
+  Object.assign(health, to, { changed_position: fold.position });
   fold.changedHealth.add(health);
 }
 
@@ -465,6 +485,7 @@ export function foldSnapshot(
   { webhook_id, enabled, updated_at, deleted_at, recovery }: SnapshottedEndpoint,
   position: bigint,
 ): void {
+  fold.position = position.toString();
   const of = { webhook_id, partner_id };
   if (healthOf(fold, of).last_position !== null) return;
   changeHealth(fold, of, updated_at, () => ({
@@ -503,6 +524,7 @@ export function healthOf(
     still_ms: 0,
     fanned_out_to: null,
     last_position: null,
+    changed_position: fold.position,
   };
   fold.health.set(webhook_id, fresh);
   return fresh;
@@ -517,7 +539,7 @@ export function changeHealth(
 ): void {
   const health = healthOf(fold, of);
   const before = isSuspended(health);
-  Object.assign(health, to(health));
+  setHealth(fold, health, to(health));
   const after = isSuspended(health);
   if (!before && after) health.still_since = at;
   if (before && !after) {
@@ -525,7 +547,6 @@ export function changeHealth(
     health.still_since = null;
     addDue(fold, health, '');
   }
-  fold.changedHealth.add(health);
 }
 
 /**

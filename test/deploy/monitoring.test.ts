@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parser } from '@prometheus-io/lezer-promql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { type Analyst, analystOf } from '../support/analysts.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Service } from '../support/service.ts';
 import { startServiceOnDatabase } from '../support/service-on-database.ts';
@@ -196,6 +197,54 @@ describe('deploy/grafana/doorplate.json', () => {
     for (const { expr, legendFormat } of targets) {
       expect(missingIn(expr)).toEqual([]);
       expect(hasLabels(expr, labelsIn(legendFormat, /\{\{(\w+)\}\}/g)), legendFormat).toBe(true);
+    }
+  });
+});
+
+interface BusinessPanel {
+  readonly type: string;
+  readonly title: string;
+  readonly datasource: { readonly uid: string };
+  readonly targets: readonly { readonly rawSql: string; readonly format: string }[];
+}
+const businessPanels: BusinessPanel[] = JSON.parse(file('deploy/grafana/business.json')).panels;
+
+/** Replaces Grafana's macro as its data source for PostgreSQL does. */
+const withTimes = (sql: string): string =>
+  sql.replaceAll(
+    /\$__timeFilter\(([\w.]+)\)/g,
+    "$1 BETWEEN '2026-01-01T00:00:00Z' AND '2026-12-31T00:00:00Z'",
+  );
+
+describe('deploy/grafana/business.json', () => {
+  let analyst: Analyst;
+  beforeAll(async () => {
+    analyst = await analystOf(service.env.DATABASE_URL ?? '');
+  });
+  afterAll(() => analyst.leave());
+
+  it.each(businessPanels)(
+    '$title is answered to an analyst, in the time shown',
+    async ({ type, targets, datasource }) => {
+      const { datasources } = parse(file('deploy/grafana/provisioning/datasources/analytics.yml'));
+      expect(datasources.map(({ uid }: { uid: string }) => uid)).toEqual([datasource.uid]);
+      expect(targets).toHaveLength(1);
+      for (const { rawSql, format } of targets) {
+        expect(rawSql).toContain('$__timeFilter(');
+        const { fields } = await analyst.db.query(withTimes(rawSql));
+        const names = fields.map(({ name }) => name);
+        if (type === 'timeseries') expect(names).toEqual(['time', 'metric', expect.any(String)]);
+        expect(format).toBe(type === 'timeseries' ? 'time_series' : 'table');
+      }
+    },
+  );
+
+  it('is shown by the profile, as the first board is', () => {
+    const { services } = parse(file('docker-compose.yml'), { merge: true });
+    for (const board of ['doorplate', 'business']) {
+      expect(services.grafana.volumes).toContain(
+        `./deploy/grafana/${board}.json:/etc/grafana/boards/${board}.json:ro`,
+      );
     }
   });
 });

@@ -88,6 +88,20 @@ describe('doorplate export', () => {
     expect(rows).toMatchObject([{ session_id: session.session_id }]);
   });
 
+  it('loads what changed after a position, and prints the next one', async () => {
+    const load = (since: string) =>
+      json('export', 'sessions', '--format', 'parquet', '--out', service.dataDir, '--since', since);
+    const first = await load('0');
+    expect(first).toMatchObject({ view: 'sessions', since: '0', rows: 1, deleted: 0, files: 1 });
+    expect(first.folder).toBe(join(service.dataDir, 'sessions', 'since=0'));
+    expect(await load(first.position)).toMatchObject({ since: first.position, rows: 0, folder: null });
+    const refused = await service.cli(
+      ...['export', 'lookups', '--format', 'parquet', '--out', service.dataDir, '--since', '0'],
+    );
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(/^doorplate: no_positions: .*sessions.*\n$/);
+  });
+
   it('refuses an unknown view or option', async () => {
     const out = join(service.dataDir, 'none.csv');
     const unknown = await service.cli('export', 'secrets', '--format', 'csv', '--out', out);
@@ -97,6 +111,9 @@ describe('doorplate export', () => {
       ['--format', 'xls'],
       ['--format', 'csv', '--from', 'June'],
       ['--format', 'csv', '--limit', '0'],
+      ['--format', 'csv', '--since', '0'],
+      ['--format', 'parquet', '--since', '-1'],
+      ['--format', 'parquet', '--since', '0', '--limit', '1'],
     ]) {
       expect((await service.cli('export', 'sessions', '--out', out, ...wrong)).code, wrong.join(' ')).toBe(2);
     }

@@ -204,7 +204,14 @@ describe('the read model of usage', () => {
       recorded('usage-a-2026-03-01', [counted(row), counted(row), totalled(total)]),
     );
     await db.query('truncate usage_hour, usage_source');
-    expect(await applied(usage, recorded('usage-a-2026-03-01', [totalled(total)]))).toEqual(whole);
+    const alone = recorded('usage-a-2026-03-01', [totalled(total)]);
+    const position = 2n as Position;
+    expect(
+      await applied(
+        usage,
+        alone.map((event) => ({ ...event, position })),
+      ),
+    ).toEqual(whole);
     expect(whole.usage_source).toMatchObject([{ totalled: true }]);
   });
 });
