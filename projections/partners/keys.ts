@@ -27,7 +27,15 @@ export const partners: Projection = {
   },
 };
 
-async function markChanged({ data }: PartnerEvent, position: string, db: pg.ClientBase): Promise<void> {
+async function markChanged(
+  { type, data }: PartnerEvent,
+  position: string,
+  db: pg.ClientBase,
+): Promise<void> {
+  if (type === 'partners.PartnerDeleted.v1') {
+    const values = [data.partner_id, position];
+    await db.query('update api_key set changed_position = $2 where partner_id = $1', values);
+  }
   if ('key_id' in data) {
     await db.query('update api_key set changed_position = $2 where key_id = $1', [data.key_id, position]);
   } else if ('partner_id' in data) {

@@ -34,7 +34,7 @@ const MAX_NOTIFICATION_BYTES = 7_900;
 type HandledEvent =
   | { readonly delivery: DeliveryEvent; readonly position: bigint }
   | { readonly endpoint: EndpointChangeEvent; readonly position: bigint }
-  | { readonly suspension: SuspensionEvent }
+  | { readonly suspension: SuspensionEvent; readonly position: bigint }
   | (Snapshot & { readonly position: bigint });
 
 interface Snapshot {
@@ -65,7 +65,7 @@ export const deliveries: Projection = {
       const delivery = readEvent(deliveryEvents, stored);
       if (delivery) return [{ delivery, position }];
       const suspension = readEvent(suspensionEvents, stored);
-      if (suspension) return [{ suspension }];
+      if (suspension) return [{ suspension, position }];
       const endpoint = readEvent(endpointEvents, stored);
       if (endpoint?.type !== 'webhooks.EndpointsSnapshotted.v1')
         return endpoint ? [{ endpoint, position }] : [];
@@ -77,7 +77,7 @@ export const deliveries: Projection = {
     const fold = await load(handled, db);
     for (const one of handled) {
       if ('delivery' in one) foldDelivery(fold, one.delivery, one.position);
-      else if ('suspension' in one) foldSuspension(fold, one.suspension);
+      else if ('suspension' in one) foldSuspension(fold, one.suspension, one.position);
       else if ('endpoint' in one) foldEndpoint(fold, one.endpoint, one.position);
       else for (const endpoint of one.endpoints) foldSnapshot(fold, one.partner_id, endpoint, one.position);
     }

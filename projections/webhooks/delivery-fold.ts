@@ -396,7 +396,8 @@ export const suspensionEvents = {
 export type SuspensionEvent = EventOf<typeof suspensionEvents>;
 
 /** Applies the suspension, resumption or deletion of a partner to all of its endpoints. */
-export function foldSuspension(fold: Health, { type, data }: SuspensionEvent): void {
+export function foldSuspension(fold: Health, { type, data }: SuspensionEvent, position: bigint): void {
+  fold.position = position.toString();
   switch (type) {
     case 'partners.PartnerSuspended.v1':
       suspend(fold, data.partner_id, data.suspended_at);
