@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { print, printable, styled } from '../print.ts';
 import { Refused } from '../session.ts';
-import { type Check, examine } from './checks.ts';
+import type { Check } from './check-result.ts';
+import { examine } from './checks.ts';
 
 /** Adds `doorplate doctor`. */
 export function addDoctorCommand(program: Command): void {

@@ -117,7 +117,9 @@ function ofConsumer(
   { name, state, stopped_by, lag_ms, lag_events }: ConsumerState,
 ): Found[] {
   if (state === 'stopped')
-    return [error(`${kind}_stopped`, `${kind} ${name} was stopped by an event: ${stopped_by}`)];
+    return [
+      error(`${kind}_stopped`, `${kind} ${name} was stopped by an event: ${oneLine(stopped_by ?? '')}`),
+    ];
   if (lag_ms < BEHIND_MS) return [];
   return [
     warning('behind', `${kind} ${name} is ${durationText(lag_ms)} behind (${countText(lag_events)} events)`),
@@ -212,6 +214,11 @@ const ofOperatorWebhook = ({
           `the operator's webhook has not accepted ${countText(pending)} alerts for ${durationText(at - Date.parse(failing_since))}: ${last_error}`,
         ),
       ];
+
+const MAX_REASON = 200;
+
+/** A fault's reason may have many lines. */
+const oneLine = (text: string): string => text.split(/\s+/).join(' ').slice(0, MAX_REASON);
 
 export const countText = (value: number): string => value.toLocaleString('en-US');
 

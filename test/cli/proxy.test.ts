@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { judgeProbe } from '../../cli/operations/checks.ts';
+import { judgeProbe } from '../../cli/operations/network-checks.ts';
 
 const SEEN = {
   id: '1',
