@@ -26,6 +26,8 @@ const everythingIn = (folder: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name));
 
 it('the data folder is not writable for other users under umask 000, and no file in it readable, in the first and later starts', async () => {
+  const made = await doorplate(['store', 'make-tables'], { DATA_DIR: dataDir });
+  expect(made.code, made.stderr).toBe(0);
   for (const start of ['first', 'second']) {
     const { code, stderr } = await listPartners();
     expect(code, `${start} start: ${stderr}`).toBe(0);
