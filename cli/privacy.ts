@@ -174,11 +174,13 @@ async function eraseAndReport(session: Session, wanted: Wanted, { json }: Option
     bar.end();
   }
   const differences = await audit(session, found);
-  const remains = remainsAfter(session, wanted, found, erased);
+  const remains = remainsAfter(session, wanted, found, erased.clues);
   const report = { erased, remains, audit: { differences } };
   if (json) print(report, true);
-  else if (isNothing(found)) say('Nothing is kept of this visitor: nothing was erased.');
-  else printReport(session, report);
+  else {
+    if (isNothing(found)) say('Nothing is kept of this visitor: this run erased nothing.\n');
+    printReport(session, report);
+  }
   if (differences > 0)
     throw new Refused(`${differences} differences found: doorplate audit billing names them`);
 }
@@ -204,38 +206,35 @@ interface Remaining {
   readonly until: string;
 }
 
-/** Lists what an erasure leaves, of what there was (docs/privacy.md). */
+/**
+ * Lists what an erasure leaves (docs/privacy.md), whatever this run has found: an earlier one that was interrupted may have erased
+ * the rest.
+ */
 function remainsAfter(
   { config, clock }: Pick<Session, 'config' | 'clock'>,
   { visitor, partner_id }: Wanted,
   found: FoundVisitor,
-  erased: ErasedVisitor,
+  clues: number,
 ): Remaining[] {
-  if (isNothing(found)) return [];
   const inDays = (days: number): string => isoTime(clock.now() + days * DAY);
   const remains: Remaining[] = [];
   const add = (what: string, why: string, until: string): void => void remains.push({ what, why, until });
-  if (erased.reveals > 0) {
-    add(
-      'entries of the ledger: reveal, tracker, key or user, time, unit; in the log of changes those of dashboard users',
-      'billing is exact; they name no address, label or company',
-      'for ever; the log of changes 400 days',
-    );
-  }
-  if (erased.sessions > 0 || erased.reveals > 0) {
-    add(
-      'the bare ids of what was erased',
-      'answers 410, and lets the audit accept that it is gone',
-      inDays(60),
-    );
-    add('counts by tracker and hour', 'usage; they name no visit', inDays(400));
-  }
-  if (erased.payloads > 0)
-    add(
-      'metadata of deliveries: ids of events, times, statuses',
-      'history of webhooks; no content',
-      inDays(90),
-    );
+  add(
+    'entries of the ledger: reveal, tracker, key or user, time, unit; in the log of changes those of dashboard users',
+    'billing is exact; they name no address, label or company',
+    'for ever; the log of changes 400 days',
+  );
+  add(
+    'the bare ids of what was erased',
+    'answers 410, and lets the audit accept that it is gone',
+    inDays(60),
+  );
+  add('counts by tracker and hour', 'usage; they name no visit', inDays(400));
+  add(
+    'metadata of deliveries: ids of events, times, statuses',
+    'history of webhooks; no content',
+    inDays(90),
+  );
   if (found.lookups.size > 0) {
     add(
       "partners' own requests to look the address up, with the address, in the streams intake-…",
@@ -243,7 +242,7 @@ function remainsAfter(
       inDays(91),
     );
   }
-  if (erased.clues > 0) add("the sender's ids of clues", 'a repeated clue is recognized by them', inDays(31));
+  if (clues > 0) add("the sender's ids of clues", 'a repeated clue is recognized by them', inDays(31));
   if (!('ip' in visitor) || partner_id !== null) {
     add(
       "what is saved of the visitor's address: the lookup result, work under way and clues",
@@ -288,6 +287,9 @@ function printReport({ clock }: Pick<Session, 'clock'>, { erased, remains, audit
   for (const { what, why, until } of remains)
     say(`- ${what}\n  why: ${why}\n  until: ${/^\d{4}-/.test(until) ? timeText(new Date(until)) : until}`);
   say(
-    `\nAudit of the ledgers: ${audit.differences === 0 ? 'no difference' : `${audit.differences} differences`}`,
+    '\nThe counts are those of this run; what an earlier one that was interrupted had erased is not among them.',
+  );
+  say(
+    `Audit of the ledgers: ${audit.differences === 0 ? 'no difference' : `${audit.differences} differences`}`,
   );
 }

@@ -423,6 +423,13 @@ comment on column read.webhook_attempt_hour.changed_position is 'Log position of
 comment on column read.expired_session.changed_position is 'Log position of the event that tells of its expiry; 0: before 0.3.0.';
 comment on column read.expired_reveal.changed_position is 'Log position of the event that tells of its expiry; 0: before 0.3.0.';
 
+create table read.erased_reservation (
+  reservation_id uuid primary key,
+  changed_position bigint not null
+);
+comment on table read.erased_reservation is 'Reservations that were erased with their address. Written by projection lookups.';
+comment on column read.erased_reservation.changed_position is 'Log position of the erasure.';
+
 create table read.released_domain (
   domain_id uuid primary key,
   changed_position bigint not null

@@ -59,7 +59,10 @@ export const CHANGES: Readonly<Record<string, Changes>> = {
     gone: [changedIn(['domain_id'], 'released_domain')],
   },
   partners: rowsOf('partners', 'partner_id', 'partner'),
-  reservations: rowsOf('lookups', 'reservation_id', 'reservation'),
+  reservations: {
+    ...rowsOf('lookups', 'reservation_id', 'reservation'),
+    gone: [changedIn(['reservation_id'], 'erased_reservation')],
+  },
   reveals: {
     ...rowsOf('reveals', 'reveal_id', 'reveal', 'last_position'),
     gone: [changedIn(['reveal_id'], 'expired_reveal')],

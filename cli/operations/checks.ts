@@ -101,6 +101,14 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
     /^(ENRICHMENT_DIRECTORY|COUNTRY_MMDB|WEBHOOK_EXTRA_CA_FILE|\w+_FILE|\w+_MAP) /,
     'the path of a file that the service may read',
   ],
+  [
+    /^OPERATOR_WEBHOOK_SECRET is not whsec_|^OPERATOR_WEBHOOK_URL is set/,
+    'OPERATOR_WEBHOOK_SECRET=whsec_$(openssl rand -base64 32)',
+  ],
+  [/^OPERATOR_WEBHOOK_URL is http/, 'OPERATOR_WEBHOOK_URL=https://…, or OPERATOR_WEBHOOK_ALLOW_PRIVATE=1'],
+  [/^OPERATOR_WEBHOOK_SECRET is set/, 'OPERATOR_WEBHOOK_URL=https://alerts.example.com/doorplate'],
+  [/^OPERATOR_WEBHOOK_URL /, 'OPERATOR_WEBHOOK_URL=https://alerts.example.com/doorplate'],
+  [/^(OPERATOR_WEBHOOK_ALLOW_PRIVATE|WEBHOOK_ALLOW_HTTP) /, '1, or leave it out'],
   [/^DNS_SERVERS /, 'such as DNS_SERVERS=10.0.0.53,10.0.1.53:5353'],
   [/^\w+ is (not a whole number|less than)/, 'a whole number, such as 100'],
 ];
@@ -155,7 +163,7 @@ const OLD_COUNTRIES_DAYS = 400;
 async function checkCountries({ COUNTRY_MMDB: file }: Config): Promise<Result> {
   const { name, builtAt } = await ageOfCountries(file);
   const days = Math.floor((Date.now() - builtAt) / DAY);
-  const detail = `the data (${name}) is ${days} ${days === 1 ? 'day' : 'days'} old`;
+  const detail = `${days} ${days === 1 ? 'day' : 'days'} old, of at most ${OLD_COUNTRIES_DAYS} (${name})`;
   if (days <= OLD_COUNTRIES_DAYS) return good(detail);
   return bad(detail, 'upgrade Doorplate, or name a newer file: COUNTRY_MMDB=/data/dbip-country-lite.mmdb');
 }
@@ -224,7 +232,7 @@ async function checkMasterKey(config: Config, pool: pg.Pool): Promise<Result> {
   if (closed.length === 0) return good(`${source} opens what is sealed in the database`);
   return bad(
     `${source} is not the key that this database is sealed under: it does not open ${closed.length} keys (${closed.slice(0, 3).join(', ')})`,
-    'put back the key that the database was made with; docs/operations.md, Changing the master key',
+    'put back the last key from your backup: without it nothing that is sealed can be read (docs/operations.md, Changing the master key)',
   );
 }
 
@@ -242,19 +250,25 @@ async function checkClock(pool: pg.Pool): Promise<Result> {
     )
     .catch(() => ({ rows: [] }));
   const clocks = [
-    { who: "PostgreSQL's clock", ms: aheadMs },
+    { who: "PostgreSQL's clock", ms: -aheadMs },
     ...processes.map(({ who, seen_at }) => ({
       who: `the clock of process ${who}`,
-      ms: Date.now() - seen_at.getTime(),
+      ms: seen_at.getTime() - Date.now(),
     })),
   ];
   const off = clocks.filter(({ ms }) => Math.abs(ms) >= CLOCK_MS);
-  if (off.length === 0) return good(`agrees with PostgreSQL and the running processes (${processes.length})`);
+  const agreeing = clocks.length - off.length;
+  if (off.length === 0)
+    return good(`agrees with PostgreSQL${processes.length === 0 ? '' : ' and the running processes'}`);
+  const others =
+    agreeing === 0
+      ? ''
+      : `, with which ${agreeing} other ${agreeing === 1 ? 'clock agrees' : 'clocks agree'}`;
   return bad(
     off
       .map(
         ({ who, ms }) =>
-          `this machine's clock is ${durationText(Math.abs(ms))} ${ms > 0 ? 'ahead of' : 'behind'} ${who}`,
+          `${who} is ${durationText(Math.abs(ms))} ${ms > 0 ? 'ahead of' : 'behind'} this machine's${others}`,
       )
       .join('; '),
     'synchronise the clocks (chrony, systemd-timesyncd); docs/operations.md, Clocks',

@@ -425,6 +425,7 @@ async function readCeilings(config: Config, pool: pg.Pool): Promise<Ceiling[]> {
 }
 
 async function readOperatorWebhook(config: Config, pool: pg.Pool): Promise<OperatorWebhook> {
+  if (config.OPERATOR_WEBHOOK_URL === undefined) return NO_WEBHOOK;
   const { rows } = await pool.query<{
     pending: number;
     failing: Date | null;
@@ -437,7 +438,7 @@ async function readOperatorWebhook(config: Config, pool: pg.Pool): Promise<Opera
   );
   const { pending = 0, failing = null, delivered = null, error = null } = rows[0] ?? {};
   return {
-    configured: config.OPERATOR_WEBHOOK_URL !== undefined,
+    configured: true,
     pending,
     failing_since: failing && isoTime(failing.getTime()),
     last_delivered_at: delivered && isoTime(delivered.getTime()),

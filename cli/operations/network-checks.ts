@@ -42,7 +42,9 @@ export async function checkNames(config: Config): Promise<Result> {
     );
   }
   return good(
-    looked.length === 0 ? 'the configuration names no host' : looked.map(({ text }) => text).join('; '),
+    looked.length === 0
+      ? 'no host names are configured, so that none has to resolve'
+      : looked.map(({ text }) => text).join('; '),
   );
 }
 
@@ -69,7 +71,7 @@ export async function checkPorts(config: Config): Promise<Result> {
       taken
         .map(({ variable, host, port }) => `${variable} ${port} on ${host} is used by another program`)
         .join('; '),
-      `end that program (ss -ltnp), or set another ${taken.map(({ variable }) => variable).join(' and ')}`,
+      `end that program (ss -ltnp 'sport = :${taken[0]?.port}' names it), or set another ${taken.map(({ variable }) => variable).join(' and ')}`,
     );
   }
   return good(
@@ -125,9 +127,7 @@ export async function checkProxy(config: Config): Promise<Result> {
   const publicUrl = serviceUrl(config);
   const probe = { host: config.OPS_HOST, port: config.OPS_PORT, path: '/probe' };
   if ((await fetchJson(localUrl(probe))) === null) {
-    return good(
-      'not checked, because no process that serves the API runs on this machine: run it again beside one',
-    );
+    return good('skipped: no process that serves the API runs on this machine; run doctor again beside one');
   }
   const id = randomUUID();
   let text: string;
@@ -163,7 +163,7 @@ export function judgeProbe(seen: SeenProbe, publicUrl: string): Result {
   if (!is_own_host) {
     return bad(
       `a request for PUBLIC_URL ${publicUrl} arrives with Host ${host}: pixels are refused (untrusted_collector)`,
-      'let the proxy keep Host (docs/operations.md, Another proxy), or name the host in PUBLIC_HOSTS',
+      'let the proxy keep Host (docs/operations.md, Another proxy); PUBLIC_HOSTS is for other public names of the service alone',
     );
   }
   if (forwarded_for !== null && !is_trusted_peer) {

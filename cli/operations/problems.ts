@@ -51,8 +51,8 @@ export function problemsOf(facts: Facts): Problem[] {
   const found = [
     ...ofStores(facts),
     ...ofProcesses(facts),
-    ...facts.projections.flatMap((one) => ofConsumer('projection', one)),
-    ...facts.processors.flatMap((one) => ofConsumer('processor', one)),
+    ...ofConsumers('projection', facts.projections),
+    ...ofConsumers('processor', facts.processors),
     ...ofQueues(facts),
     ...ofProviders(facts),
     ...ofDisk(facts),
@@ -87,7 +87,13 @@ const ofStores = ({ stores, at, unread }: Facts): Found[] => [
 function ofProcesses({ processes, stores, unled }: Facts): Found[] {
   if (stores.some(({ kind, error: cause }) => kind === 'postgresql' && cause !== null)) return [];
   const servers = processes.filter(({ role }) => role !== 'command');
-  if (servers.length === 0) return [error('no_process', 'no server runs (doorplate serve)')];
+  if (servers.length === 0)
+    return [
+      error(
+        'no_process',
+        'no server runs: start it (doorplate serve); doorplate doctor says what may keep it from starting',
+      ),
+    ];
   const serves = servers.some(({ role }) => role !== 'workers');
   const others = servers.filter(({ release }) => release !== RELEASE);
   return [
@@ -112,18 +118,50 @@ function ofProcesses({ processes, stores, unled }: Facts): Found[] {
   ];
 }
 
-function ofConsumer(
-  kind: 'projection' | 'processor',
-  { name, state, stopped_by, lag_ms, lag_events }: ConsumerState,
-): Found[] {
-  if (state === 'stopped')
-    return [
-      error(`${kind}_stopped`, `${kind} ${name} was stopped by an event: ${oneLine(stopped_by ?? '')}`),
-    ];
-  if (lag_ms < BEHIND_MS) return [];
+/** Consumers that one event has stopped are one problem. */
+function ofConsumers(kind: 'projection' | 'processor', consumers: readonly ConsumerState[]): Found[] {
+  const stopped = consumers.filter(({ state }) => state === 'stopped');
+  const late = consumers.filter(({ state, lag_ms }) => state !== 'stopped' && lag_ms >= BEHIND_MS);
   return [
-    warning('behind', `${kind} ${name} is ${durationText(lag_ms)} behind (${countText(lag_events)} events)`),
+    ...[...Map.groupBy(stopped, eventThatStopped)].map(([event, group]) => {
+      const names = group.map(({ name }) => name).join(', ');
+      const [{ stopped_by = '' } = {}] = group;
+      return error(
+        `${kind}_stopped`,
+        `${kind} ${names} stopped by an event: ${event} (${reasonIn(stopped_by ?? '')})`,
+      );
+    }),
+    ...late.map(({ name, lag_ms, lag_events }) =>
+      warning(
+        'behind',
+        `${kind} ${name} is ${durationText(lag_ms)} behind (${countText(lag_events)} events)`,
+      ),
+    ),
   ];
+}
+
+/** `TYPE at revision N of STREAM: projection NAME: REASON`, where a consumer names itself. */
+const eventThatStopped = ({ stopped_by }: ConsumerState): string =>
+  (stopped_by ?? '').split(': ', 1)[0] ?? '';
+
+const MAX_REASON = 200;
+
+/** The reason in a line: of a list of issues (zod's), each with its path. */
+function reasonIn(stoppedBy: string): string {
+  const parts = stoppedBy.split(': ').slice(1);
+  const reason = parts.filter((part) => !/^(projection|processor) [\w-]+$/.test(part)).join(': ');
+  try {
+    const issues = JSON.parse(reason) as readonly {
+      readonly path: readonly unknown[];
+      readonly message: string;
+    }[];
+    return issues
+      .map(({ path, message }) => `${path.join('.')}: ${message}`)
+      .join('; ')
+      .slice(0, MAX_REASON);
+  } catch {
+    return reason.split(/\s+/).join(' ').slice(0, MAX_REASON);
+  }
 }
 
 function ofQueues({ queues: { due, oldest_due_at, breakers_open }, at }: Facts): Found[] {
@@ -145,13 +183,13 @@ function ofQueues({ queues: { due, oldest_due_at, breakers_open }, at }: Facts):
 }
 
 const ofProviders = ({ providers }: Facts): Found[] =>
-  providers.flatMap(({ name, failing_since, failed_today, budget_left }) => [
+  providers.flatMap(({ name, failing_since, calls_today, failed_today, budget_left }) => [
     ...(failing_since === null
       ? []
       : [
           warning(
             'provider_failing',
-            `provider ${name} does not answer: its last call failed at ${timeText(new Date(failing_since))}, ${countText(failed_today)} today`,
+            `provider ${name} fails: the last time at ${timeText(new Date(failing_since))}, ${countText(failed_today)} of ${countText(calls_today)} calls today; doorplate provider try IP says why`,
           ),
         ]),
     ...(budget_left === 0
@@ -214,11 +252,6 @@ const ofOperatorWebhook = ({
           `the operator's webhook has not accepted ${countText(pending)} alerts for ${durationText(at - Date.parse(failing_since))}: ${last_error}`,
         ),
       ];
-
-const MAX_REASON = 200;
-
-/** A fault's reason may have many lines. */
-const oneLine = (text: string): string => text.split(/\s+/).join(' ').slice(0, MAX_REASON);
 
 export const countText = (value: number): string => value.toLocaleString('en-US');
 

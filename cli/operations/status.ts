@@ -5,7 +5,13 @@ import { loadConfig } from '../../platform/config/config.ts';
 import { RELEASE } from '../../platform/postgres/upgrade-path.ts';
 import { printable, styled, table, timeText } from '../print.ts';
 import { Refused } from '../session.ts';
-import { type ConsumerState, type Facts, factsWithoutStores, readFacts } from './facts.ts';
+import {
+  type ConsumerState,
+  type Facts,
+  factsWithoutStores,
+  type ProviderState,
+  readFacts,
+} from './facts.ts';
 import { bytesText, countText, durationText, type Problem, problemsOf } from './problems.ts';
 import { openStores, refuseEmptyDatabase } from './stores.ts';
 
@@ -76,10 +82,12 @@ function show(
 
 function page(facts: Facts, problems: readonly Problem[], healthy: boolean): string {
   const { stores, processes, projections, processors, queues, providers, disk, ceilings, at } = facts;
-  const head = healthy ? styled('green', 'healthy') : styled('red', 'not healthy');
+  const warnings = problems.filter(({ severity }) => severity === 'warning').length;
+  const noted = warnings === 0 ? '' : `, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`;
+  const head = (healthy ? styled('green', 'healthy') : styled('red', 'not healthy')) + noted;
   return [
     `Doorplate ${RELEASE}: ${head}, ${timeText(new Date(at))}`,
-    ...(problems.length === 0 ? [] : [section('Problems', problems.map(problemLine).join('\n'))]),
+    section('Problems', problems.length === 0 ? 'none' : problems.map(problemLine).join('\n')),
     section(
       'Stores',
       table(
@@ -87,7 +95,7 @@ function page(facts: Facts, problems: readonly Problem[], healthy: boolean): str
           store: kind,
           version,
           latency: latency_ms === null ? null : `${latency_ms} ms`,
-          supported_until,
+          'supported until': supported_until,
           state: error === null ? 'up' : 'away',
         })),
       ),
@@ -99,8 +107,8 @@ function page(facts: Facts, problems: readonly Problem[], healthy: boolean): str
           process: id,
           role,
           version: release,
-          started_at,
-          leads: leads.join(' ') || null,
+          started: started_at,
+          leads: leads.join(', ') || null,
         })),
       ),
     ),
@@ -113,23 +121,43 @@ function page(facts: Facts, problems: readonly Problem[], healthy: boolean): str
           : `, the oldest for ${durationText(at - Date.parse(queues.oldest_due_at))}`
       }; ${queues.breakers_open} endpoints held back by their breaker`,
     ),
-    section('Providers', table(providers.map((provider) => ({ ...provider })))),
+    section('Providers', table(providers.map(providerRow))),
     section('Disk', diskLine(disk)),
     section(
       'Ceilings',
       table(
         ceilings.map(({ name, used, limit }) => ({
           name,
-          used,
-          limit,
+          used: countText(used),
+          limit: countText(limit),
           share: limit === 0 ? null : `${Math.round((used / limit) * 100)} %`,
         })),
       ),
     ),
     section('Names', namesLine(facts)),
     section("Operator's webhook", webhookLine(facts)),
+    styled(
+      'dim',
+      'doorplate doctor checks the set-up: variables, keys, clocks, ports and the way through the proxy.',
+    ),
   ].join('\n\n');
 }
+
+const providerRow = ({
+  name,
+  kind,
+  calls_today,
+  failed_today,
+  budget_left,
+  failing_since,
+}: ProviderState) => ({
+  name,
+  kind,
+  'calls today': calls_today,
+  'failed today': failed_today,
+  'budget left': budget_left,
+  'failing since': failing_since,
+});
 
 const section = (title: string, text: string): string => `${styled('bold', title)}\n${text}`;
 
@@ -144,10 +172,10 @@ function consumerLines(consumers: readonly ConsumerState[]): string {
   const rows = late.map(({ name, state, lag_events, lag_ms }) => ({
     name,
     state,
-    events_behind: lag_events,
-    for: durationText(lag_ms),
+    'events behind': lag_events,
+    'behind for': durationText(lag_ms),
   }));
-  return `${current}\n${table(rows)}`;
+  return `${current}:\n${table(rows)}`;
 }
 
 function diskLine({ used_bytes, growth_bytes_per_day, free_bytes, size_bytes }: Facts['disk']): string {

@@ -81,8 +81,8 @@ export interface Changes {
       readonly attempts_before: number | null;
     }
   >;
-  /** Reservations that were erased with their address. */
-  readonly erased: Set<string>;
+  /** Log positions at which reservations were erased with their address. */
+  readonly erased: Map<string, string>;
 }
 
 export function foldIntake(changes: Changes, { type, data }: IntakeEvent, stream: string): void {
@@ -103,7 +103,7 @@ export function foldIntake(changes: Changes, { type, data }: IntakeEvent, stream
       for (const id of data.reservation_ids) {
         changes.made.delete(id);
         changes.states.delete(id);
-        changes.erased.add(id);
+        changes.erased.set(id, changes.position);
       }
       return;
     case 'lookup.IntakeSnapshotted.v1':
@@ -271,7 +271,8 @@ const isEnded = (before: ReservationRow['state'], next: ReservationRow['state'])
 /** Projects saved results, open enrichments and each partner's reservations: the read model of GET /v1/lookup. */
 export const lookups: Projection = {
   name: 'lookups',
-  tables: ['saved_lookup', 'forgotten_lookup', 'enrichment_work', 'reservation'],
+  tables: ['saved_lookup', 'forgotten_lookup', 'enrichment_work', 'reservation', 'erased_reservation'],
+  carryOver: 'insert into erased_reservation select * from read.erased_reservation on conflict do nothing',
   types: Object.keys({ ...intakeEvents, ...enrichmentEvents }),
   async apply(events, db) {
     const changes: Changes = {
@@ -283,7 +284,7 @@ export const lookups: Projection = {
       attempts: new Map(),
       made: new Map(),
       states: new Map(),
-      erased: new Set(),
+      erased: new Map(),
     };
     for (const stored of events) {
       changes.position = String(stored.position);
@@ -299,7 +300,13 @@ export const lookups: Projection = {
 async function write(changes: Changes, db: pg.ClientBase): Promise<void> {
   const { saved, forgotten, givenUp, work, attempts, made, states, erased } = changes;
   if (erased.size > 0)
-    await db.query('delete from reservation where reservation_id = any ($1)', [[...erased]]);
+    await db.query(
+      `with gone as (select * from unnest($1::uuid[], $2::bigint[]) as g (reservation_id, changed_position)),
+            deleted as (delete from reservation where reservation_id in (select reservation_id from gone))
+       insert into erased_reservation (reservation_id, changed_position)
+       select * from gone on conflict do nothing`,
+      [[...erased.keys()], [...erased.values()]],
+    );
   const sizes = [saved, givenUp, work, attempts, made, states].map(({ size }) => size);
   if (sizes.every((size) => size === 0)) return;
   const ended = [...work].flatMap(([ip, row]) => (row === null ? [ip] : []));

@@ -27,11 +27,7 @@ export const partners: Projection = {
   },
 };
 
-async function markChanged(
-  { type, data }: PartnerEvent,
-  position: string,
-  db: pg.ClientBase,
-): Promise<void> {
+async function markChanged({ type, data }: PartnerEvent, position: string, db: pg.ClientBase): Promise<void> {
   if (type === 'partners.PartnerDeleted.v1') {
     const values = [data.partner_id, position];
     await db.query('update api_key set changed_position = $2 where partner_id = $1', values);

@@ -124,6 +124,9 @@ describe('the next load', () => {
     const unit = await one('select * from read.reveal_unit limit 1');
     const tracker = await one(`select tracker_id, partner_id from analytics.trackers where name = 'site'`);
     const open = await one(`select reservation_id from analytics.reservations where state = 'reserved'`);
+    const erased = await one(
+      `select reservation_id from analytics.reservations where state <> 'reserved' limit 1`,
+    );
     const count = ['key_b', '2026-02-28T10', 'isp', 100, 100, 8_000];
     await put(`webhooks-${ANNA}`, {
       type: 'webhooks.EndpointDeleted.v1',
@@ -142,7 +145,10 @@ describe('the next load', () => {
       type: 'trackers.TrackerDisabled.v1',
       data: { ...tracker, disabled_at: iso(AT) },
     });
-    await put(`intake-${ANNA}`, settledReservation(3));
+    await put(`intake-${ANNA}`, settledReservation(3), {
+      type: 'lookup.ReservationsErased.v1',
+      data: { partner_id: ANNA, reservation_ids: [erased.reservation_id], erased_at: iso(AT) },
+    });
     await put(`billing-${ANNA}`, {
       type: 'billing.RevealBilled.v1',
       data: {
@@ -197,6 +203,12 @@ describe('the next load', () => {
     ]);
     expect(await changed('reservations')).toMatchObject([
       { reservation_id: open.reservation_id, state: 'settled', ...at('lookup.ReservationSettled.v1') },
+      {
+        reservation_id: erased.reservation_id,
+        state: null,
+        deleted: true,
+        ...at('lookup.ReservationsErased.v1'),
+      },
     ]);
     expect(await changed('units')).toMatchObject([
       { reveal_id: unit.reveal_id, ledger_number: 0, ...at('billing.RevealBilled.v1') },

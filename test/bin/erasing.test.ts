@@ -178,6 +178,8 @@ describeOnStores('erasing a visitor', (env) => {
 
   it('finds nothing in a repeat, and says so', async () => {
     const { code, stdout } = await command('erase', '--ip', VISITOR);
-    expect([code, stdout]).toEqual([0, 'Nothing is kept of this visitor: nothing was erased.\n']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('Nothing is kept of this visitor: this run erased nothing.\n');
+    expect(stdout).toContain('entries of the ledger');
   });
 });

@@ -82,8 +82,12 @@ const FAULTS: readonly (readonly [string, 'error' | 'warning', Partial<Facts>, R
   [
     'projection_stopped',
     'error',
-    { projections: [{ ...LATE, state: 'stopped', stopped_by: 'an event at revision 0' }] },
-    /sessions was stopped .* revision 0/,
+    {
+      projections: [
+        { ...LATE, state: 'stopped', stopped_by: 'an event at revision 0: projection sessions: x' },
+      ],
+    },
+    /sessions stopped by an event: an event at revision 0/,
   ],
   [
     'processor_stopped',
@@ -112,7 +116,7 @@ const FAULTS: readonly (readonly [string, 'error' | 'warning', Partial<Facts>, R
         { ...HEALTHY.providers[0], name: 'http', failing_since: '2026-11-28T09:59:00.000Z' } as never,
       ],
     },
-    /provider http does not answer/,
+    /provider http fails: .+ 1 of 3 calls today/,
   ],
   [
     'provider_budget',
