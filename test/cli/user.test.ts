@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { userIdOf } from '../../commands/partners/manage-user.ts';
 import { createSecondFactors } from '../../processors/partners/second-factor.ts';
 import { startApi, type TestApi } from '../support/api.ts';
-import { doorplate, MASTER_KEY } from '../support/doorplate.ts';
+import { doorplateHere, MASTER_KEY } from '../support/doorplate.ts';
 
 let api: TestApi;
 let partner: string;
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const user = async (...args: string[]) => {
-  const { code, stdout, stderr } = await doorplate(['user', ...args, '--json'], {
+  const { code, stdout, stderr } = await doorplateHere(['user', ...args, '--json'], {
     DATABASE_URL: api.runtime.databaseUrl,
     DATA_DIR: api.runtime.dataDir,
     MASTER_KEY,

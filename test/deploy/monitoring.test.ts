@@ -172,9 +172,9 @@ describe('deploy/prometheus/alerts.yml', () => {
   it('names each alert once, and the runbook lists the same alerts', () => {
     const names = alerts.map(({ alert }) => alert);
     expect(new Set(names).size).toBe(names.length);
-    expect([...runbook.matchAll(/<a id="[\w-]+"><\/a>`(Doorplate\w+)`/g)].map(([, name]) => name).toSorted()).toEqual(
-      names.toSorted(),
-    );
+    expect(
+      [...runbook.matchAll(/<a id="[\w-]+"><\/a>`(Doorplate\w+)`/g)].map(([, name]) => name).toSorted(),
+    ).toEqual(names.toSorted());
   });
 });
 

@@ -5,7 +5,7 @@ import { manualClock, startApi, type TestApi } from '../support/api.ts';
 import { backUp, type Files, KEPT, MADE_AGAIN, restore } from '../support/backup.ts';
 import { logIn } from '../support/dashboard.ts';
 import { testDatabase } from '../support/database.ts';
-import { doorplate, MASTER_KEY } from '../support/doorplate.ts';
+import { doorplateHere, MASTER_KEY } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   answersOf,
@@ -39,7 +39,7 @@ const restoredFrom = async (files: Files): Promise<TestApi> => {
   const database = await testDatabase();
   const own = { DATABASE_URL: database.url, MASTER_KEY };
   const command = async (...args: string[]) => {
-    const { code, stderr } = await doorplate(args, own);
+    const { code, stderr } = await doorplateHere(args, own);
     expect(code, stderr).toBe(0);
   };
   await command('store', 'make-tables');

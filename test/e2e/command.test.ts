@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { postmasterOf } from '../support/data-folder.ts';
-import { doorplate } from '../support/doorplate.ts';
+import { doorplate, doorplateHere } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Service, startService } from '../support/service.ts';
 
@@ -158,7 +158,7 @@ describe('doorplate, without a server', () => {
     expect(await service.terminate()).toBe(0);
     const made = await doorplate(['partner', 'create', 'lonely', '--json'], service.env);
     expect(made.code, made.stderr).toBe(0);
-    const list = await doorplate(['partner', 'list'], service.env);
+    const list = await doorplateHere(['partner', 'list'], service.env);
     expect(list.stdout).toMatch(/^partner_id +name +state +live_keys [^\n]* created_at\n/);
     expect(list.stdout).toMatch(/ lonely +active +0 [^\n]* \d{1,2} \w{3} \d{4}, \d\d:\d\d UTC\n/);
     expect(postmasterOf(service.dataDir)).toBeNull();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { doorplate } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Service, startService } from '../support/service.ts';
+import { NOTE_TELEMETRY, type Service, startService } from '../support/service.ts';
 
 let service: Service;
 
@@ -11,7 +11,7 @@ let service: Service;
 const LEASE_MS = 25_000;
 
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ env: NOTE_TELEMETRY });
 });
 afterAll(() => service.remove());
 
@@ -37,7 +37,9 @@ describe('the first start without configuration', () => {
 
   it('finds a company for the first lookup: 202, then 200', async () => {
     const key = service.demoKey();
-    const posted = await service.call('POST', '/v1/lookup', { key, body: { ip: '8.8.8.8' } });
+    // Of a trace, for which nothing of OpenTelemetry is loaded here.
+    const headers = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` };
+    const posted = await service.call('POST', '/v1/lookup', { key, body: { ip: '8.8.8.8' }, headers });
     expect(posted.status).toBe(202);
     expect(posted.body).toMatchObject({ ip: '8.8.8.8', status: 'pending', attempts: 0 });
     const found = await eventually(
@@ -68,6 +70,7 @@ describe('the second start', () => {
     const key = service.demoKey();
     const before = await service.call('GET', '/v1/usage', { key });
     expect(await service.terminate()).toBe(0);
+    expect(service.stderr(), 'no exporter is set').not.toContain('opentelemetry');
     await service.restart();
     expect(service.demoKey()).toBe(key);
     expect((await lookup('8.8.8.8')).status).toBe(200);

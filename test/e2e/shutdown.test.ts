@@ -1,15 +1,24 @@
+import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/ports.ts';
 import { type Service, startService } from '../support/service.ts';
 
 let service: Service;
 let key: string;
+/** A receiver of traces that takes connections and never answers. */
+const hanging = createServer(() => undefined);
 
 beforeAll(async () => {
-  service = await startService();
+  const port = await freePort();
+  await new Promise<void>((resolve) => hanging.listen(port, '127.0.0.1', resolve));
+  service = await startService({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` } });
   key = (await service.newKey({ requests_per_second: 100_000 })).api_key;
 });
-afterAll(() => service.remove());
+afterAll(async () => {
+  await service?.remove();
+  hanging.close();
+});
 
 const SHUTDOWN_MS = 10_000;
 const CALLERS = 16;
@@ -35,7 +44,7 @@ const timed = async <T>(work: Promise<T>): Promise<{ value: T; ms: number }> => 
 };
 
 describe('SIGTERM', () => {
-  it('ends a busy service with 0 within ten seconds without interrupting a response', async () => {
+  it('ends a busy service with 0 within ten seconds without interrupting a response, also when the trace receiver hangs', async () => {
     const answered = { count: 0 };
     const calling = Promise.all(Array.from({ length: CALLERS }, (_, n) => keepCalling(n, answered)));
     await eventually(

@@ -1,17 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { type SeenSpan, startOtlpReceiver } from '../support/otlp.ts';
-import { freePort } from '../support/ports.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
-import type { Service } from '../support/service.ts';
+import { NOTE_TELEMETRY, type Service } from '../support/service.ts';
 import { startServiceOnDatabase } from '../support/service-on-database.ts';
 
 const PAGE = 'https://www.example.com';
 const ADDRESS = '8.8.8.8';
 const VISITOR = '1.1.1.1';
-const NOTED = { NODE_OPTIONS: `--import=${import.meta.resolve('../support/note-telemetry.ts')}` };
 const SENT_MS = 15_000;
 
 const newTrace = () => {
@@ -31,7 +28,7 @@ describe('a trace exporter', () => {
     receiver = await startReceiver();
     service = await startServiceOnDatabase({
       env: {
-        ...NOTED,
+        ...NOTE_TELEMETRY,
         OTEL_EXPORTER_OTLP_ENDPOINT: otlp.url,
         OTEL_SERVICE_NAME: 'doorplate-under-test',
         WEBHOOK_ALLOW_HTTP: '1',
@@ -167,37 +164,4 @@ describe('a trace exporter', () => {
     expect(ofTrace(traceId).map(({ name }) => name)).toContain('GET /v1/trackers');
     expect(service.stderr()).toContain('loaded @opentelemetry/sdk-trace');
   });
-});
-
-describe('the service without an answering exporter', () => {
-  it('loads no OpenTelemetry module and writes no trace into events when no exporter is set', async () => {
-    const service = await startServiceOnDatabase({ env: { ...NOTED, OTEL_SERVICE_NAME: 'unused' } });
-    try {
-      const { status } = await lookUp(service, service.demoKey(), ADDRESS, newTrace().headers);
-      expect(status).toBe(202);
-      expect(await service.terminate()).toBe(0);
-      expect(service.stderr()).not.toContain('opentelemetry');
-    } finally {
-      await service.remove();
-    }
-  }, 60_000);
-
-  it('serves and stops as usual when the trace receiver hangs', async () => {
-    const server = createServer(() => undefined);
-    const port = await freePort();
-    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-    const service = await startServiceOnDatabase({
-      env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
-    });
-    try {
-      const key = service.demoKey();
-      for (let n = 1; n <= 50; n += 1) expect((await lookUp(service, key, `9.9.9.${n}`)).status).toBe(202);
-      const began = performance.now();
-      expect(await service.terminate()).toBe(0);
-      expect(performance.now() - began).toBeLessThan(8_000);
-    } finally {
-      await service.remove();
-      server.close();
-    }
-  }, 60_000);
 });

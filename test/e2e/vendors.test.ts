@@ -147,7 +147,7 @@ describe("a vendor's API that refuses the token", () => {
       () => get(HOME),
       (body) => body.refresh_status === 'not_requested',
     );
-    const { code, stdout, stderr } = await doorplate(['provider', 'try', HOME], service.env);
+    const { code, stdout, stderr } = await service.cli('provider', 'try', HOME);
     expect(code).toBe(1);
     expect(stderr).toContain('doorplate: ipinfo: answered 401\n');
     expect(`${service.stdout()}${service.stderr()}${stdout}${stderr}`).not.toContain(TOKEN);

@@ -6,7 +6,7 @@ import { addressOf } from '../../platform/postgres/unavailable.ts';
 import { makeAuthority } from '../support/certificates.ts';
 import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
-import { doorplate, MASTER_KEY, startDoorplate } from '../support/doorplate.ts';
+import { doorplate, doorplateHere, MASTER_KEY, startDoorplate } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/ports.ts';
 
@@ -29,7 +29,9 @@ const environment = (over: Record<string, string>) => ({
   MASTER_KEY,
   ...over,
 });
-const listPartners = (over: Record<string, string>) => doorplate(['partner', 'list'], environment(over));
+const listPartners = (over: Record<string, string>) => doorplateHere(['partner', 'list'], environment(over));
+/** As a process, which shows that no open connection keeps it from exiting. */
+const listInProcess = (over: Record<string, string>) => doorplate(['partner', 'list'], environment(over));
 const listening = async (server: Server): Promise<number> => {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -38,7 +40,7 @@ const listening = async (server: Server): Promise<number> => {
 
 describe('a command whose event store cannot be used names variable, address and cause, and exits with 1', () => {
   it('when nothing listens there', async () => {
-    const { code, stderr } = await listPartners({
+    const { code, stderr } = await listInProcess({
       EVENTSTORE_URL: `esdb://admin:s3cret@127.0.0.1:${closedPort}?tls=false&maxDiscoverAttempts=1`,
     });
     expect(stderr).toMatch(
@@ -82,7 +84,7 @@ describe('a command whose database cannot be used names variable, address and ca
   it('when the server there never answers', async () => {
     const silent = createTcpServer();
     const port = await listening(silent);
-    const { code, stderr } = await listPartners({
+    const { code, stderr } = await listInProcess({
       DATABASE_URL: `postgres://doorplate@127.0.0.1:${port}/doorplate`,
     });
     silent.close();

@@ -22,6 +22,11 @@ import { reap } from './reaped.ts';
 
 const READY_MS = 50_000;
 
+/** An environment in which the process reports on stderr what it loads of OpenTelemetry. */
+export const NOTE_TELEMETRY: Environment = {
+  NODE_OPTIONS: `--import=${import.meta.resolve('./note-telemetry.ts')}`,
+};
+
 export interface ServiceOptions {
   readonly role?: 'all' | 'api' | 'workers';
   /** Replaces the embedded PostgreSQL. */

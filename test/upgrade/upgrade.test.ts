@@ -5,7 +5,7 @@ import { migrate } from '../../platform/postgres/migrate.ts';
 import { type ManualClock, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { browse, logIn } from '../support/dashboard.ts';
 import { emptyDatabase, type TestDatabase } from '../support/database.ts';
-import { doorplate, MASTER_KEY } from '../support/doorplate.ts';
+import { doorplateHere, MASTER_KEY } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   answersOf,
@@ -53,7 +53,7 @@ describe(`a database that ${release} wrote`, () => {
   it('rebuilds every read model', { timeout: 60_000 }, async () => {
     const copy = await emptyDatabase();
     await loadDatabase(copy.url, recorded.database);
-    const { code, stderr } = await doorplate(['projection', 'rebuild', '--all'], {
+    const { code, stderr } = await doorplateHere(['projection', 'rebuild', '--all'], {
       DATABASE_URL: copy.url,
       MASTER_KEY,
     });
