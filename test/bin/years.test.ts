@@ -37,7 +37,7 @@ describeOnStores('years', (env) => {
   it('years of a partner leave as many rows as the last months, except for the ledger', async () => {
     const grown: string[] = [];
     let before = new Map<string, number>();
-    for (let period = 0; period < 6; period += 1) {
+    for (let period = 0; period < 5; period += 1) {
       await years.work({ lookups: 2, visits: 1, reveals: 1 });
       years.clock.advance(304 * DAY + HOUR);
       await years.upkeep();
