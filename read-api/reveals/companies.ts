@@ -27,7 +27,7 @@ interface CompanyQuery {
 }
 
 /** The newest reveals that a page groups: it takes as long for a million as for ten thousand. */
-export const REVEALS_ON_A_PAGE = 2_000;
+export const REVEALS_ON_A_PAGE = 1_000;
 /** Those that a file groups. */
 export const REVEALS_IN_A_FILE = 200_000;
 
