@@ -142,12 +142,16 @@ export class NothingThere extends Error {}
 
 const START_FIRST = 'Start the service on it first (doorplate serve)';
 
+/** `where`: the database, and the variable that names it. */
+export const noDataIn = (where: string): NothingThere =>
+  new NothingThere(`no data in ${where}. ${START_FIRST}, or name the database that it uses`);
+
 /** @throws NothingThere if a command finds no tables; Unreachable if a configured database does not answer; MigrationError */
 const migrated = (config: Config, databaseUrl: string, mayBegin: boolean): Promise<unknown> =>
   migrate(databaseUrl, { mayBegin }).catch((error: unknown) => {
     if (error instanceof NoData) {
       const where = config.DATABASE_URL ? `DATABASE_URL (${addressOf(databaseUrl)})` : config.DATA_DIR;
-      throw new NothingThere(`no data in ${where}. ${START_FIRST}, or name the database that it uses`);
+      throw noDataIn(where);
     }
     // A failed migration is not caused by the address.
     if (error instanceof MigrationError || !config.DATABASE_URL) throw error;

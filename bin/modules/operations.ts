@@ -1,14 +1,12 @@
-import { Resolver } from 'node:dns/promises';
-import { readFile } from 'node:fs/promises';
 import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
 import type { Config } from '../../platform/config/config.ts';
 import { deliverAlerts } from '../../processors/operations/deliver-alerts.ts';
 import { forgetAlerts, usedAllowances, watchForAlerts } from '../../processors/operations/operator-alerts.ts';
 import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
-import { createSender, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
+import { type Sender, type SendResult, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
+import { openSender } from './webhooks.ts';
 
-const DNS = { timeout: 1_000, tries: 3 } as const;
 const SECRET_PREFIX = 'whsec_';
 
 /** The policy of partners' webhooks; where the operator allows it, private networks, HTTP and any port as well. */
@@ -39,17 +37,12 @@ export function operationsWork({ runtime }: WorkerContext): WorkerModule {
       payloadBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
     },
   };
-  const sender = (async () =>
-    createSender({
-      policy: policyOf(config, url),
-      clock,
-      resolver: new Resolver(DNS),
-      extraCa: config.WEBHOOK_EXTRA_CA_FILE ? await readFile(config.WEBHOOK_EXTRA_CA_FILE, 'utf8') : null,
-      isOwnDomain: async () => false,
-    }))();
-  const post = async (alertId: string, body: Buffer) => {
+  // Opened by `start`, which no command calls.
+  let sender: Sender | null = null;
+  const post = async (alertId: string, body: Buffer): Promise<SendResult> => {
+    if (sender === null) throw new TypeError('the sender is not open');
     const headers = signatureHeaders([key], alertId, clock.now(), body);
-    return (await sender).send({ url, headers, body, partner_id: '' });
+    return sender.send({ url, headers, body, partner_id: '' });
   };
   return {
     jobs: (signal) => [
@@ -70,6 +63,10 @@ export function operationsWork({ runtime }: WorkerContext): WorkerModule {
       ],
       ['33 4 * * *', () => forgetAlerts(pool, clock.now())],
     ],
-    start: async () => ({ stop: async () => (await sender).close() }),
+    start: async () => {
+      const opened = await openSender(runtime, policyOf(config, url), async () => false);
+      sender = opened;
+      return { stop: opened.close };
+    },
   };
 }

@@ -5,6 +5,7 @@ import { createRequestRecovery } from '../../commands/webhooks/recover-deliverie
 import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-deliveries.ts';
 import { createSendTest } from '../../commands/webhooks/send-test.ts';
 import { DAY } from '../../domain/kernel/time.ts';
+import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
 import { CYCLE_ATTEMPTS, CYCLE_MS } from '../../domain/webhooks/schedule.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { Route } from '../../http/contract/route.ts';
@@ -15,7 +16,7 @@ import type { Metrics } from '../../platform/telemetry/metrics.ts';
 import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/delivery/claims.ts';
 import { startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
-import { createSender, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
+import { createSender, type Sender, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
 import { reserveForDelivery } from '../../processors/webhooks/queue-admission.ts';
 import { queueWebhookEvents } from '../../processors/webhooks/queue-webhook-events.ts';
 import { recoverDeliveries } from '../../processors/webhooks/recover-deliveries.ts';
@@ -100,24 +101,28 @@ function retryDeps(runtime: Runtime): RetryDeps {
   };
 }
 
+/** Opens a sender of webhooks. `isOwnDomain`: whether a host name is an active custom domain of a partner. */
+export async function openSender(
+  { config, clock }: Pick<Runtime, 'config' | 'clock'>,
+  policy: DestinationPolicy,
+  isOwnDomain: (hostname: string, partnerId: string) => Promise<boolean>,
+): Promise<Sender> {
+  const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
+  const extraCa = caFile === undefined ? null : await readFile(caFile, 'utf8');
+  return createSender({ policy, clock, resolver: new Resolver(DNS), extraCa, isOwnDomain });
+}
+
 /** Starts sending due deliveries; any number of processes may do so. */
 export async function startDelivering(runtime: Runtime, metrics: Metrics): Promise<RunningWork> {
   const { config, store, pool, clock, progress, dayKeys, databaseUrl: url } = runtime;
-  const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
   const owners = shortCache((hostname) => findDomainOwner(pool, hostname), { max: 1_000 });
-  const sender = createSender({
-    policy: destinationPolicy(config),
-    clock,
-    resolver: new Resolver(DNS),
-    extraCa: caFile === undefined ? null : await readFile(caFile, 'utf8'),
-    isOwnDomain: async (hostname, partnerId) => {
-      try {
-        return (await owners.find(hostname)) === partnerId;
-      } catch {
-        // An unavailable database must not count as the receiver's failure.
-        return false;
-      }
-    },
+  const sender = await openSender(runtime, destinationPolicy(config), async (hostname, partnerId) => {
+    try {
+      return (await owners.find(hostname)) === partnerId;
+    } catch {
+      // An unavailable database must not count as the receiver's failure.
+      return false;
+    }
   });
   const projected = async (position: Position | null): Promise<boolean> =>
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');

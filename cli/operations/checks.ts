@@ -11,7 +11,7 @@ import { keysThatDoNotOpen } from '../../platform/crypto/keyring.ts';
 import { keyFileIn, loadMasterKey } from '../../platform/crypto/master-key.ts';
 import { checkMigrations } from '../../platform/postgres/migrate.ts';
 import { bad, type Check, good, type Result } from './check-result.ts';
-import { readDisk } from './facts.ts';
+import { readDisk, readProcesses } from './facts.ts';
 import { checkNames, checkPorts, checkProxy } from './network-checks.ts';
 import { bytesText, durationText } from './problems.ts';
 import { type OpenStores, openStores, readStores, type StoreState } from './stores.ts';
@@ -243,17 +243,13 @@ async function checkClock(pool: pg.Pool): Promise<Result> {
   const before = Date.now();
   const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now');
   const aheadMs = (before + Date.now()) / 2 - (rows[0]?.now.getTime() ?? before);
-  const { rows: processes } = await pool
-    .query<{ who: string; seen_at: Date }>(
-      `select p.process_id || ' (' || p.role || ')' as who, p.seen_at from work.process p
-     where exists (select from pg_stat_activity a where a.application_name = 'doorplate heartbeat ' || p.process_id)`,
-    )
-    .catch(() => ({ rows: [] }));
+  // A database without tables has none.
+  const processes = await readProcesses(pool).catch(() => []);
   const clocks = [
     { who: "PostgreSQL's clock", ms: -aheadMs },
-    ...processes.map(({ who, seen_at }) => ({
-      who: `the clock of process ${who}`,
-      ms: seen_at.getTime() - Date.now(),
+    ...processes.map(({ id, role, clock_ahead_ms }) => ({
+      who: `the clock of process ${id} (${role})`,
+      ms: clock_ahead_ms,
     })),
   ];
   const off = clocks.filter(({ ms }) => Math.abs(ms) >= CLOCK_MS);

@@ -10,6 +10,7 @@ import { BREAKER_OPENS_AFTER } from '../../domain/webhooks/events.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Config } from '../../platform/config/config.ts';
 import { folderOfDatabase } from '../../platform/embedded/location.ts';
+import { IS_ALIVE } from '../../platform/postgres/upgrade-path.ts';
 import { createProgress } from '../../projections/progress.ts';
 import { listPositions } from '../../queries/consumers.ts';
 import { readProviderDay } from '../../queries/lookup/lookups.ts';
@@ -119,31 +120,19 @@ export async function readFacts(config: Config, stores: OpenStores): Promise<Fac
     });
   };
   const up = isUp('postgresql');
-  const [
-    processes,
-    leaders,
-    consumers,
-    queues,
-    providers,
-    used,
-    disk,
-    certificates,
-    domains,
-    ceilings,
-    alerts,
-  ] = await Promise.all([
-    read('processes', up, () => readProcesses(pool), []),
-    read('leases', up, () => readLed(pool), []),
-    read('consumers', up && isUp('eventstoredb'), () => readConsumers({ pool, store, url }, at), []),
-    read('queues', up, () => readQueues(pool, at), { due: 0, oldest_due_at: null, breakers_open: 0 }),
-    read('providers', up, () => readProviders(config, pool, at), []),
-    read('database size', up, () => readUsed(pool, at), { used_bytes: null, growth_bytes_per_day: null }),
-    readDisk(config),
-    readCertificates(config),
-    read('domains', up, () => readDomains(pool), { active: 0, pending: 0, failed: 0 }),
-    read('ceilings', up, () => readCeilings(config, pool), []),
-    read('operator webhook', up, () => readOperatorWebhook(config, pool), NO_WEBHOOK),
-  ]);
+  const [processes, consumers, queues, providers, used, disk, certificates, domains, ceilings, alerts] =
+    await Promise.all([
+      read('processes', up, () => readProcesses(pool), []),
+      read('consumers', up && isUp('eventstoredb'), () => readConsumers({ pool, store, url }, at), []),
+      read('queues', up, () => readQueues(pool, at), { due: 0, oldest_due_at: null, breakers_open: 0 }),
+      read('providers', up, () => readProviders(config, pool, at), []),
+      read('database size', up, () => readUsed(pool, at), { used_bytes: null, growth_bytes_per_day: null }),
+      readDisk(config),
+      readCertificates(config),
+      read('domains', up, () => readDomains(pool), { active: 0, pending: 0, failed: 0 }),
+      read('ceilings', up, () => readCeilings(config, pool), []),
+      read('operator webhook', up, () => readOperatorWebhook(config, pool), NO_WEBHOOK),
+    ]);
   const ofKind = (kind: string): ConsumerState[] =>
     consumers.flatMap((one) =>
       one.name.startsWith(kind) ? [{ ...one, name: one.name.slice(kind.length + 1) }] : [],
@@ -152,7 +141,7 @@ export async function readFacts(config: Config, stores: OpenStores): Promise<Fac
     at,
     stores: states,
     processes,
-    unled: GROUP_NAMES.filter((name) => !leaders.includes(name)),
+    unled: GROUP_NAMES.filter((name) => !processes.some(({ leads }) => leads.includes(name))),
     projections: ofKind('projection'),
     processors: ofKind('processor'),
     queues,
@@ -201,15 +190,12 @@ const NOTHING: Facts = {
   unread: [],
 };
 
-/** A process is alive while its heartbeat's session is connected. */
-const ALIVE = `exists (select from pg_stat_activity a where a.application_name = 'doorplate heartbeat ' || p.process_id)`;
-
-async function readProcesses(pool: pg.Pool): Promise<ProcessState[]> {
+export async function readProcesses(pool: pg.Pool): Promise<ProcessState[]> {
   const { rows } = await pool.query<Omit<ProcessState, 'started_at' | 'clock_ahead_ms'> & { seen_at: Date }>(
     `select p.process_id as id, p.role, p.release, p.seen_at,
             coalesce((select json_agg(l.name order by l.name) from work.lease l where l.process_id = p.process_id), '[]')
               as leads
-     from work.process p where ${ALIVE} order by p.role, p.process_id`,
+     from work.process p where ${IS_ALIVE} order by p.role, p.process_id`,
   );
   const now = Date.now();
   return rows.map(({ seen_at, ...row }) => ({
@@ -218,13 +204,6 @@ async function readProcesses(pool: pg.Pool): Promise<ProcessState[]> {
     started_at: isoTime(Number.parseInt(row.id.replaceAll('-', '').slice(0, 12), 16)),
     clock_ahead_ms: seen_at.getTime() - now,
   }));
-}
-
-async function readLed(pool: pg.Pool): Promise<string[]> {
-  const { rows } = await pool.query<{ name: string }>(
-    `select l.name from work.lease l join work.process p using (process_id) where ${ALIVE}`,
-  );
-  return rows.map(({ name }) => name);
 }
 
 /** Consumers save their positions up to a second late, unless somebody asks for them. */

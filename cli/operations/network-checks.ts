@@ -84,13 +84,13 @@ export async function checkPorts(config: Config): Promise<Result> {
   );
 }
 
-interface Place {
+interface Listening {
   readonly host: string;
   readonly port: number;
   readonly path: string;
 }
 
-function isFree({ host, port }: Place): Promise<boolean> {
+function isFree({ host, port }: Listening): Promise<boolean> {
   const { promise, resolve: known } = Promise.withResolvers<boolean>();
   const server = createServer();
   server.once('error', () => known(false));
@@ -100,12 +100,12 @@ function isFree({ host, port }: Place): Promise<boolean> {
 
 const HTTP_MS = 3_000;
 
-const isOurs = async (place: Place): Promise<boolean> => {
-  const answer = await fetchJson(localUrl(place));
+const isOurs = async (address: Listening): Promise<boolean> => {
+  const answer = await fetchJson(localUrl(address));
   return answer !== null && (answer.status === 'ok' || answer.live === true);
 };
 
-const localUrl = ({ host, port, path }: Place): string => {
+const localUrl = ({ host, port, path }: Listening): string => {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}${path}`;
 };

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type pg from 'pg';
 import { Agent, request } from 'undici';
-import { NothingThere, refuseEmptyFolder } from '../../bin/runtime.ts';
+import { noDataIn, refuseEmptyFolder } from '../../bin/runtime.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { within } from '../../platform/clock/waiting.ts';
@@ -63,9 +63,7 @@ export async function refuseEmptyDatabase({ pool, url }: OpenStores): Promise<vo
     .query<{ made: boolean }>(`select to_regclass('work.process') is not null as made`)
     .catch(() => ({ rows: [{ made: true }] }));
   if (rows[0]?.made) return;
-  throw new NothingThere(
-    `no data in DATABASE_URL (${addressOf(url)}). Start the service on it first (doorplate serve), or name the database that it uses`,
-  );
+  throw noDataIn(`DATABASE_URL (${addressOf(url)})`);
 }
 
 /** A store, or why it cannot be used. */

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type pg from 'pg';
 import { loadConfig } from '../../platform/config/config.ts';
 import { checkMigrations, migrationSql } from '../../platform/postgres/migrate.ts';
-import { RELEASE, statementsOutside } from '../../platform/postgres/upgrade-path.ts';
+import { IS_ALIVE, RELEASE, statementsOutside } from '../../platform/postgres/upgrade-path.ts';
 import { print, table } from '../print.ts';
 import { Refused } from '../session.ts';
 import { bytesText, countText, durationText } from './problems.ts';
@@ -68,7 +68,7 @@ async function planUpgrade(pool: pg.Pool, url: string): Promise<Plan> {
   const { rows: running } = await pool.query<{ release: string }>(
     `select distinct coalesce(p.release, 'before 0.2.0') as release from work.process p
      where p.role <> 'command'
-       and exists (select from pg_stat_activity a where a.application_name = 'doorplate heartbeat ' || p.process_id)`,
+       and ${IS_ALIVE}`,
   );
   const sizeOf = new Map(sizes.map(({ table: name, rows, bytes }) => [name, { rows, bytes: Number(bytes) }]));
   const steps = pending.flatMap((migration) =>

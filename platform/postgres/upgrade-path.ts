@@ -29,11 +29,15 @@ export function whyTooOld(ran: readonly string[], release: string): string | nul
     : `a later version made the tables: migration ${first.migration} needs Doorplate ${first.needed} or later, and this is ${release}; start that version, or this one on the backup of before`;
 }
 
+/** The condition of a row `p` of `work.process` whose process is alive: its heartbeat's session is connected. */
+export const IS_ALIVE = `exists (
+  select from pg_stat_activity a where a.application_name = 'doorplate heartbeat ' || p.process_id)`;
+
 /** Only rows with a session, because others belong to processes that have exited. */
 const PROCESSES = `
   select format('process %s (--role %s) of version %s', p.process_id, p.role, p.release) as who, coalesce(p.release, '0.0.0') as release
   from work.process p
-  where exists (select from pg_stat_activity a where a.application_name = 'doorplate heartbeat ' || p.process_id)
+  where ${IS_ALIVE}
   order by p.process_id`;
 
 /** Returns which running process forbids pending migrations; null if none does. */

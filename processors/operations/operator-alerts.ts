@@ -49,7 +49,7 @@ export interface WatchDeps extends Pick<ProcessorDeps, 'pool' | 'clock'> {
 
 type Watch = (deps: WatchDeps, now: number) => Promise<Alert[]>;
 
-/** At most so many occurrences of a type a run; the next run finds the others. */
+/** At most so many occurrences of a type a run. */
 const MAX_FOUND = 1_000;
 const NEAR = 0.8;
 
@@ -216,7 +216,7 @@ const EACH_RUN: readonly Watch[] = [
   ceasedDomains,
 ];
 
-/** Records what the tables show now. Each condition is read by itself. @throws AggregateError of those that could not be read */
+/** Records what the tables show now. Each condition is read by itself. @throws the first failure, after the others */
 export async function watchForAlerts(deps: WatchDeps, watches: readonly Watch[] = EACH_RUN): Promise<void> {
   const now = deps.clock.now();
   await forEachIsolated(watches, async (watch) => recordAlerts(deps.pool, await watch(deps, now), now));

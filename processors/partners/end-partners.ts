@@ -10,15 +10,9 @@ import { changePartner } from '../../commands/partners/manage-partner.ts';
 import { readUser, releaseUser } from '../../commands/partners/manage-user.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import type { ProcessorDeps } from '../deps.ts';
+import type { ErasableSession } from '../erase-sessions.ts';
 import { forEachIsolated } from '../for-each.ts';
 import { forgetUser } from './logins.ts';
-
-/** A session to end, as its row has it. */
-interface EndingSession {
-  readonly session_id: string;
-  readonly partner_id: string;
-  readonly stream: string;
-}
 
 type DeleteOf = (partnerId: string, id: string, context: CommandContext) => Promise<unknown>;
 
@@ -26,7 +20,7 @@ export interface EndPartnersDeps extends ProcessorDeps {
   readonly deleteTracker: DeleteOf;
   readonly deleteEndpoint: DeleteOf;
   /** Ends sessions as if they had expired, with their receipts and the bodies of their events. */
-  readonly endSessions: (sessions: readonly EndingSession[]) => Promise<unknown>;
+  readonly endSessions: (sessions: readonly ErasableSession[]) => Promise<unknown>;
   /** Ends the receipts of sessions that have ended. */
   readonly endReveals: (sessionIds: readonly string[]) => Promise<unknown>;
   /** Waits until these read models have all that the store has now; false after a time limit. */
@@ -74,8 +68,8 @@ async function endPartner(deps: EndPartnersDeps, { partner_id, deleted_at }: End
     deps.deleteEndpoint(partner_id, webhook_id, context),
   );
   await each<{ user_id: string }>(USERS, ({ user_id }) => endUser(deps, { user_id, partner_id }));
-  for (let sessions: EndingSession[]; ; left += sessions.length) {
-    sessions = await rowsOf<EndingSession>(deps, SESSIONS, partner_id);
+  for (let sessions: ErasableSession[]; ; left += sessions.length) {
+    sessions = await rowsOf<ErasableSession>(deps, SESSIONS, partner_id);
     if (sessions.length === 0 || signal.aborted) break;
     // The sessions of a tab share its stream.
     await deps.endSessions(sessions.toSorted((one, other) => (one.stream < other.stream ? -1 : 1)));
