@@ -198,13 +198,14 @@ describe('status names', () => {
         problem('projection_stopped', /projection .*trackers.* stopped by an event: trackers.TrackerCreated/),
       ),
     );
-    await eventually(
+    // The event stops other projections too, each of which is told.
+    const ofTrackers = await eventually(
       "the operator's webhook has told",
-      () => receiver.requests,
-      ({ length }) => length > 0,
+      () => receiver.requests.find(({ body }) => JSON.parse(body.toString()).data.name === 'trackers'),
+      (request) => request !== undefined,
       30_000,
     );
-    const { headers, body } = receiver.requests[0] as Received;
+    const { headers, body } = ofTrackers as Received;
     const told = new Webhook(service.env.OPERATOR_WEBHOOK_SECRET ?? '').verify(
       body.toString(),
       headers as never,
@@ -215,6 +216,10 @@ describe('status names', () => {
       schema_version: 1,
       data: { kind: 'projection', name: 'trackers' },
     });
+    await until(
+      'every alert is delivered',
+      'select from work.operator_alert having bool_and(delivered_at is not null)',
+    );
     expect((await status()).operator_webhook).toMatchObject({
       configured: true,
       pending: 0,
