@@ -350,6 +350,17 @@ comment on column work.operator_alert.due_at is 'When the next attempt is due.';
 comment on column work.operator_alert.last_error is 'Why the last attempt failed; null: it did not.';
 comment on column work.operator_alert.gave_up_at is 'When its last attempt had failed.';
 
+create table work.operator_condition (
+  type text,
+  about text,
+  began_at timestamptz not null,
+  primary key (type, about)
+);
+comment on table work.operator_condition is 'What lasts of that which the operator''s webhook tells: held endpoints, stopped consumers, ceased domains. Written by the same job, deleted when it ends.';
+comment on column work.operator_condition.type is 'Of its alerts.';
+comment on column work.operator_condition.about is 'The endpoint, consumer or domain.';
+comment on column work.operator_condition.began_at is 'At the first look that saw it: names the occurrence.';
+
 -- Partners that the operator suspends, resumes and deletes.
 alter table read.partner
   add column suspended_at timestamptz,

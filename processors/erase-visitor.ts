@@ -13,6 +13,7 @@ import {
   eraseLateReveals,
   eraseSessions,
 } from './erase-sessions.ts';
+import { noteExpiring } from './expiry.ts';
 import { type EraseLookupDeps, eraseLookup, findLookup, forgetLateUses } from './lookup/erase-lookup.ts';
 import { ConsumersBehind } from './retire-streams.ts';
 import { type EraseSignalsDeps, eraseSignals, findClues } from './signals/erase-signals.ts';
@@ -95,8 +96,8 @@ export async function findVisitor(
     ...reveals.map(({ reveal_id }) => `evt_reveal_${reveal_id}`),
   ];
   const { rows: payloads } = await pool.query<{ event_id: string }>(
-    'select event_id from read.webhook_payload where event_id = any ($1)',
-    [events],
+    'select event_id from read.webhook_payload where event_id = any ($1) and ($2::uuid is null or partner_id = $2)',
+    [events, wanted.partner_id],
   );
   const ip = addressOf(wanted);
   const clues = ip === null ? [] : await findClues(deps, ip);
@@ -228,6 +229,8 @@ export interface ErasedVisitor extends ErasedSessions {
 }
 
 const ERASED = 'erased';
+/** Sessions of which receipts may still come: kept until an erasure has seen to them, since a repeat finds their rows no more. */
+const AWAITED = 'receipts of erased sessions';
 
 /**
  * Erases what was found of a visitor, and what has come since. A repeat completes an interrupted run.
@@ -239,16 +242,29 @@ export async function eraseVisitor(
   found: FoundVisitor,
   onProgress: OnProgress = () => undefined,
 ): Promise<ErasedVisitor> {
-  const { pool, pause, lateMs } = deps;
+  const { pool, clock, pause, lateMs } = deps;
   const ip = addressOf(wanted);
+  const expires_at = new Date(clock.now());
+  await noteExpiring(
+    pool,
+    AWAITED,
+    [...found.sessions, ...found.reveals].map(({ session_id: id, partner_id }) => ({
+      id,
+      partner_id,
+      expires_at,
+    })),
+  );
   let erased = await eraseSessions(deps, found.sessions, ERASED, onProgress);
   const clues = ip === null ? 0 : await eraseSignals(deps, ip);
   const lookup = ip === null ? null : await eraseLookup(deps, ip);
   if (ip !== null) await notifyErased(pool);
-  const isNothing = found.reveals.length + erased.sessions + clues + (lookup?.saved_results ?? 0) === 0;
-  if (!isNothing) await pause(lateMs);
-  const ids = [...new Set([...found.sessions, ...found.reveals].map(({ session_id }) => session_id))];
-  erased = addErased(erased, await eraseLateReveals(deps, ids, ERASED));
+  const { rows } = await pool.query<{ id: string }>('select id from work.expiring where kind = $1', [
+    AWAITED,
+  ]);
+  const awaited = rows.map(({ id }) => id);
+  if (awaited.length + clues + (lookup?.saved_results ?? 0) > 0) await pause(lateMs);
+  erased = addErased(erased, await eraseLateReveals(deps, awaited, ERASED));
+  await pool.query('delete from work.expiring where kind = $1 and id = any ($2)', [AWAITED, awaited]);
   if (ip !== null) await forgetLateUses(deps, ip);
   return { ...erased, clues, saved_results: lookup?.saved_results ?? 0 };
 }

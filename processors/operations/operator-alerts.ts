@@ -49,32 +49,63 @@ export interface WatchDeps extends Pick<ProcessorDeps, 'pool' | 'clock'> {
 
 type Watch = (deps: WatchDeps, now: number) => Promise<Alert[]>;
 
-/** At most so many occurrences of a type a run. */
-const MAX_FOUND = 1_000;
 const NEAR = 0.8;
+
+/** What is so now. `about` names it among those of its type; `data` of its alerts. */
+interface Condition {
+  readonly about: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  /** It keeps an occurrence alive, and makes no alert. */
+  readonly quiet: boolean;
+}
+
+/**
+ * The same conditions with when each began: at the first run that saw it since a run that did not. One that ends and comes again
+ * begins anew, and so is another occurrence. Runs of several processes agree, since the table keeps the beginnings.
+ */
+async function beginnings(
+  pool: pg.Pool,
+  type: Alert['type'],
+  found: readonly Condition[],
+  now: number,
+): Promise<(Condition & { readonly began: string })[]> {
+  const { rows } = await pool.query<{ about: string; began_at: Date }>(
+    `with standing as (
+       insert into work.operator_condition (type, about, began_at)
+       select $1, about, $3 from json_array_elements_text($2) as about
+       on conflict (type, about) do update set about = excluded.about
+       returning about, began_at),
+     ended as (
+       delete from work.operator_condition
+       where type = $1 and about not in (select json_array_elements_text($2)))
+     select about, began_at from standing`,
+    [type, JSON.stringify(found.map(({ about }) => about)), new Date(now)],
+  );
+  const began = new Map(rows.map(({ about, began_at }) => [about, isoTime(began_at.getTime())]));
+  return found.map((condition) => ({ ...condition, began: began.get(condition.about) ?? isoTime(now) }));
+}
 
 /** A partner sees them in the dashboard as soon as the breaker opens; the operator once it has been open for long. */
 const heldEndpoints: Watch = async ({ pool }, now) => {
   const { rows } = await pool.query(
-    `select h.webhook_id, h.partner_id, e.name, h.pending::float8 as pending, h.still_since
+    `select h.webhook_id, h.partner_id, e.name, h.pending::float8 as pending, h.partner_suspended_at is not null as suspended
      from read.webhook_health h join read.webhook_endpoint e on e.webhook_id = h.webhook_id
-     where h.failures_in_row >= $1 and h.paused_at is null and h.partner_suspended_at is null and h.deleted_at is null
-       and h.still_since <= $2
-     order by h.still_since limit ${MAX_FOUND}`,
-    [BREAKER_OPENS_AFTER, new Date(now - HOUR)],
+     where h.failures_in_row >= $1 and h.paused_at is null and h.deleted_at is null`,
+    [BREAKER_OPENS_AFTER],
   );
-  return rows.flatMap(({ webhook_id, partner_id, name, pending, still_since }) =>
-    [1, 24]
-      .filter((hours) => still_since.getTime() <= now - hours * HOUR)
-      .map((hours) => {
-        const held_since = isoTime(still_since.getTime());
-        return {
-          type: 'operator.endpoint_held' as const,
-          about: [webhook_id, held_since, hours],
-          data: { partner_id, webhook_id, name, held_since, hours, pending },
-        };
-      }),
-  );
+  const type = 'operator.endpoint_held';
+  const found = rows.map(({ suspended, ...data }) => ({ about: data.webhook_id, data, quiet: suspended }));
+  return (await beginnings(pool, type, found, now))
+    .filter(({ quiet }) => !quiet)
+    .flatMap(({ about, data, began }) =>
+      [1, 24]
+        .filter((hours) => Date.parse(began) <= now - hours * HOUR)
+        .map((hours) => ({
+          type,
+          about: [about, began, hours],
+          data: { ...data, held_since: began, hours },
+        })),
+    );
 };
 
 /** Endpoints that the operator has heard of, and whose breaker has closed since. */
@@ -83,11 +114,10 @@ const recoveredEndpoints: Watch = async ({ pool }) => {
     `select distinct a.data ->> 'webhook_id' as webhook_id, a.data ->> 'partner_id' as partner_id, a.data ->> 'name' as name,
             a.data ->> 'held_since' as held_since
      from (select body::json -> 'data' as data from work.operator_alert where type = 'operator.endpoint_held') a
-     left join read.webhook_health h on h.webhook_id = (a.data ->> 'webhook_id')::uuid
-     where h.webhook_id is null or h.failures_in_row < $1 or h.deleted_at is not null
-        or h.still_since is distinct from (a.data ->> 'held_since')::timestamptz
-     limit ${MAX_FOUND}`,
-    [BREAKER_OPENS_AFTER],
+     where not exists (
+       select from work.operator_condition c
+       where c.type = 'operator.endpoint_held' and c.about = a.data ->> 'webhook_id'
+         and c.began_at = (a.data ->> 'held_since')::timestamptz)`,
   );
   return rows.map((row) => ({
     type: 'operator.endpoint_recovered',
@@ -96,16 +126,18 @@ const recoveredEndpoints: Watch = async ({ pool }) => {
   }));
 };
 
-const stoppedConsumers: Watch = async ({ pool }) => {
+const stoppedConsumers: Watch = async ({ pool }, now) => {
   const { rows } = await pool.query(
     `select 'projection' as kind, name, left(stopped_by, 500) as stopped_by from read.projection where stopped_by is not null
      union all
      select 'processor', name, left(stopped_by, 500) from work.processor where stopped_by is not null`,
   );
-  return rows.map((row) => ({
-    type: 'operator.consumer_stopped',
-    about: [row.kind, row.name, row.stopped_by],
-    data: row,
+  const type = 'operator.consumer_stopped';
+  const found = rows.map((data) => ({ about: `${data.kind} ${data.name}`, data, quiet: false }));
+  return (await beginnings(pool, type, found, now)).map(({ about, data, began }) => ({
+    type,
+    about: [about, began, data.stopped_by as string],
+    data,
   }));
 };
 
@@ -113,7 +145,7 @@ const stoppedConsumers: Watch = async ({ pool }) => {
 const auditDifferences: Watch = async ({ pool }) => {
   const { rows } = await pool.query(
     `select partner_id, report from work.audit_verdict
-     where json_array_length(report -> 'differences') > 0 limit ${MAX_FOUND}`,
+     where json_array_length(report -> 'differences') > 0`,
   );
   return rows.map(({ partner_id, report }) => auditAlert(partner_id, report.differences));
 };
@@ -146,8 +178,7 @@ export const usedAllowances: Watch = async ({ pool }, now) => {
              select key_id from read.reservation
              where partner_id = k.partner_id and ended_at >= $1 and made_at >= $1) r
        where r.key_id = k.key_id) u
-     where k.new_enrichments_per_day > 0 and k.revoked_at is null and u.used >= k.new_enrichments_per_day * ${NEAR}
-     limit ${MAX_FOUND}`,
+     where k.new_enrichments_per_day > 0 and k.revoked_at is null and u.used >= k.new_enrichments_per_day * ${NEAR}`,
     [new Date(`${day}T00:00:00Z`)],
   );
   return rows.map((row) => ({
@@ -183,7 +214,7 @@ const EXPIRES_SOON_MS = 7 * DAY;
 const expiringKeys: Watch = async ({ pool }, now) => {
   const { rows } = await pool.query(
     `select partner_id, key_id, name, expires_at from read.api_key
-     where revoked_at is null and expires_at > $1 and expires_at <= $2 order by expires_at limit ${MAX_FOUND}`,
+     where revoked_at is null and expires_at > $1 and expires_at <= $2`,
     [new Date(now), new Date(now + EXPIRES_SOON_MS)],
   );
   return rows.map(({ expires_at, ...row }) => {
@@ -192,18 +223,22 @@ const expiringKeys: Watch = async ({ pool }, now) => {
   });
 };
 
-/** A resolver that does not answer says nothing of the domain. */
-const ceasedDomains: Watch = async ({ pool }) => {
+const ceasedDomains: Watch = async ({ pool }, now) => {
   const { rows } = await pool.query(
-    `select partner_id, tracker_id, domain_id, hostname, last_error, activated_at from read.domain
-     where activated_at is not null and last_error is not null and last_error not in ('dns_timeout', 'dns_error')
-     limit ${MAX_FOUND}`,
+    `select partner_id, tracker_id, domain_id, hostname, last_error from read.domain
+     where activated_at is not null and last_error is not null`,
   );
-  return rows.map(({ activated_at, ...row }) => ({
-    type: 'operator.domain_ceased',
-    about: [row.domain_id, isoTime(activated_at.getTime())],
-    data: row,
+  const type = 'operator.domain_ceased';
+  // A resolver that does not answer says nothing of the domain.
+  const unknown = ['dns_timeout', 'dns_error'];
+  const found = rows.map((data) => ({
+    about: data.domain_id,
+    data,
+    quiet: unknown.includes(data.last_error),
   }));
+  return (await beginnings(pool, type, found, now))
+    .filter(({ quiet }) => !quiet)
+    .map(({ about, data, began }) => ({ type, about: [about, began], data }));
 };
 
 const EACH_RUN: readonly Watch[] = [

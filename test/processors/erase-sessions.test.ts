@@ -143,6 +143,29 @@ describe('an erasure that is killed', () => {
     expect(await findVisitor(deps(), wanted)).toMatchObject(left);
     expect((await audit()).differences).toEqual([]);
   });
+
+  it('still finds receipts that were made while it ran, though their sessions are gone', async () => {
+    const ip = newAddress();
+    await api.post(key, ip);
+    await api.settled(key, ip);
+    const session = await visit(ip, randomUUID());
+    const wanted = { visitor: { ip }, partner_id: null };
+    let late = '';
+    onCall = async (call) => {
+      if (late !== '' || !call.startsWith('append expired-')) return;
+      late = 'is made';
+      late = (await post(session)).json().reveal_id;
+    };
+    const pause = () => Promise.reject(new Killed());
+    const found = await findVisitor(deps(), wanted);
+    await expect(eraseVisitor({ ...deps(), pause }, wanted, found)).rejects.toThrow(Killed);
+    onCall = () => undefined;
+    await api.caughtUp();
+    expect((await get(`/v1/reveals/${late}`)).statusCode).toBe(200);
+    await erase(wanted);
+    expect(await code(`/v1/reveals/${late}`)).toBe('reveal_expired');
+    expect((await audit()).differences).toEqual([]);
+  });
 });
 
 describe('an erasure', () => {
@@ -228,6 +251,8 @@ describe('an erasure', () => {
     const stranger = await api.key();
     await erase({ visitor: { ip }, partner_id: stranger.partner_id });
     expect((await get(`/v1/sessions/${mine}`)).statusCode).toBe(200);
+    const theirs = { visitor: { session_id: mine }, partner_id: stranger.partner_id };
+    expect(await findVisitor(deps(), theirs)).toMatchObject({ sessions: [], reveals: [], payloads: [] });
     await erase({ visitor: { ip }, partner_id: key.partner_id });
     expect(await code(`/v1/sessions/${mine}`)).toBe('session_expired');
     expect((await api.get(key, ip)).statusCode).toBe(200);

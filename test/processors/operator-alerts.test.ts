@@ -57,17 +57,19 @@ describe('what the operator hears of', () => {
       [webhook, partner, at(0)],
     );
     await pool.query(
-      `insert into read.webhook_health (webhook_id, partner_id, pending, failures_in_row, still_since, still_ms)
-       values ($1, $2, 7, 10, $3, 0)`,
-      [webhook, partner, at(-59 * MINUTE)],
+      `insert into read.webhook_health (webhook_id, partner_id, pending, failures_in_row, still_ms) values ($1, $2, 7, 10, 0)`,
+      [webhook, partner],
     );
     await watch();
+    clock.advance(59 * MINUTE);
+    await watch();
+    expect((await pool.query('select from work.operator_alert')).rowCount).toBe(0);
     clock.advance(MINUTE);
     await Promise.all([watch(), watch()]);
     await watch();
     clock.advance(23 * HOUR);
     await watch();
-    await pool.query('update read.webhook_health set failures_in_row = 0, still_since = null');
+    await pool.query('update read.webhook_health set failures_in_row = 0');
     await watch();
     await watch();
     const data = { partner_id: partner, webhook_id: webhook, name: 'CRM', held_since: expect.any(String) };
@@ -127,6 +129,42 @@ describe('what the operator hears of', () => {
     clock.advance(DAY);
     await watch();
     expect((await told()).map(({ type }) => type)).toEqual(['operator.queue_near']);
+  });
+
+  it('what ended and came again: another time, and never for a resolver that does not answer', async () => {
+    const stop = (by: string | null) =>
+      pool.query(`update work.processor set stopped_by = $1 where name = 'billing'`, [by]);
+    const ceases = (error: string | null) =>
+      pool.query(`update read.domain set last_error = $1 where hostname = 'a.example'`, [error]);
+    await Promise.all([stop(null), ceases('dns_timeout')]);
+    await watch();
+    await Promise.all([stop('an event'), ceases('points_elsewhere')]);
+    clock.advance(MINUTE);
+    await watch();
+    await watch();
+    expect((await told()).map(({ type }) => type)).toEqual(['operator.consumer_stopped']);
+    await ceases(null);
+    await watch();
+    await ceases('points_elsewhere');
+    clock.advance(MINUTE);
+    await watch();
+    expect((await told()).map(({ type }) => type)).toEqual(['operator.domain_ceased']);
+  });
+
+  it('an endpoint whose breaker opened during a suspension counts from the breaker, and waits for the end of the suspension', async () => {
+    const health = (set: string) => pool.query(`update read.webhook_health set ${set}`);
+    await health('failures_in_row = 10, partner_suspended_at = now()');
+    await watch();
+    const opened = new Date(clock.now()).toISOString();
+    clock.advance(2 * HOUR);
+    await watch();
+    expect(await told()).toEqual([]);
+    await health('partner_suspended_at = null');
+    await watch();
+    expect(await told()).toMatchObject([
+      { type: 'operator.endpoint_held', data: { held_since: opened, hours: 1 } },
+    ]);
+    await health('failures_in_row = 0');
   });
 
   it('an allowance of which four fifths are used, once a day', async () => {
