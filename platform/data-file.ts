@@ -20,11 +20,11 @@ interface ReloadingFileOptions<T> {
   readonly onReload?: ((outcome: 'reloaded' | 'failed') => void) | undefined;
 }
 
-const CHECK_MS = 500;
+const CHECK_MS = 2_000;
 
 /**
  * Keeps a file's content in memory and reads it again within seconds when it changes. Lookups use the old content
- * until the new one is complete; if that cannot be read, the old one stays in use. A file that changes between two looks, half a second
+ * until the new one is complete; if that cannot be read, the old one stays in use. A file that changes between two looks, two seconds
  * apart, is being written: what it holds then, such as nothing, would be taken for all.
  * @throws Error that names the variable, the file and the fault, at startup only
  */

@@ -87,10 +87,10 @@ async function holdBack(pool: pg.Pool, { item, cycle, attempt }: Claim, heldBy: 
 const at = (ms: number): Date => new Date(ms);
 
 /** For when notifications are lost. */
-const IDLE_MS = 2_000;
+const IDLE_MS = 10_000;
 const POLL_MS = 500;
 /** Short, because the wall clock may jump. */
-const MAX_WAIT_MS = 2_000;
+const MAX_WAIT_MS = 5_000;
 
 /** A due attempt that was not claimed belongs to another worker, whose lease may end. */
 function waitMs(next: Date | null, now: number): number {

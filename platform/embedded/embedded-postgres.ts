@@ -97,7 +97,7 @@ function save(file: string, users: readonly User[]): void {
   renameSync(next, file);
 }
 
-const POLL_MS = 250;
+const POLL_MS = 1_000;
 const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 15_000;
 

@@ -192,7 +192,8 @@ export class Leases {
   readonly #processes = new ProcessRegistry(this.processId);
   readonly #wakeup = createWakeup();
   readonly #stopping = new AbortController();
-  readonly #expiry: NodeJS.Timeout;
+  /** Ends groups after too long without heartbeats, because another process may lead by then. */
+  #expiry: NodeJS.Timeout | undefined;
   #beating: Promise<void> = Promise.resolve();
   #validUntil = Number.NEGATIVE_INFINITY;
   #beganAt = Number.NEGATIVE_INFINITY;
@@ -207,7 +208,6 @@ export class Leases {
       clock,
       onChange: this.#wakeup.wake,
     });
-    this.#expiry = setInterval(() => this.#endExpired(), BEAT_MS / 5).unref();
   }
 
   async enter(): Promise<void> {
@@ -256,7 +256,7 @@ export class Leases {
     // At once, so that a hanging heartbeat does not use up the groups' time to end.
     this.#endAll();
     await this.#beating;
-    clearInterval(this.#expiry);
+    clearTimeout(this.#expiry);
     this.#endAll();
     await endsWithin(Promise.all(this.#groups.map((group) => group.ended())), STOP_MS);
     await this.#store.leave();
@@ -281,16 +281,14 @@ export class Leases {
       await this.#store.heartbeat(this.#processes.gone(), this.#processes.ownProviders),
     );
     this.#validUntil = this.#beganAt + VALID_MS;
+    clearTimeout(this.#expiry);
+    const validMs = Math.max(0, this.#validUntil - performance.now());
+    this.#expiry = setTimeout(() => this.#endAll(), validMs).unref();
     if (this.#stopping.signal.aborted) return;
     for (const group of this.#groups) await this.#settle(group);
     for (const group of sparedGroups(this.#groups, this.#processes, this.#role)) {
       group.release((name) => this.#store.release(name));
     }
-  }
-
-  /** Ends groups after too long without heartbeats, because another process may lead by then. */
-  #endExpired(): void {
-    if (performance.now() >= this.#validUntil) this.#endAll();
   }
 
   #endAll(): void {

@@ -46,6 +46,8 @@ const CANCELLED_LATER_MS = 500;
  * has left, and a new one would be refused.
  */
 const KEPT = 1 / 2;
+/** Longer than most jobs rest: a login costs more than many of their statements. */
+const IDLE_MS = 90_000;
 
 /** Opens a connection pool of the service; a lost idle connection is logged, not thrown. `options`: settings of a session. */
 export function openPool(
@@ -66,6 +68,7 @@ export function openPool(
     more,
   ].join(' ');
   const pool = new pg.Pool({
+    idleTimeoutMillis: IDLE_MS,
     ...sizes,
     ...KEPT_ALIVE,
     min: Math.ceil(KEPT * (sizes.max ?? 10)),

@@ -9,7 +9,7 @@ const PROVIDER_OUTCOMES = ['company', 'isp', 'unclassified', 'unknown', 'failed'
 export type ProviderOutcome = (typeof PROVIDER_OUTCOMES)[number];
 
 /** Sampling interval of the event loop's lag; each sample wakes an idle process. */
-const LAG_SAMPLE_MS = 50;
+const LAG_SAMPLE_MS = 500;
 
 /** Creates the metrics of a process. */
 export function createMetrics() {

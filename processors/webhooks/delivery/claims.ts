@@ -167,25 +167,32 @@ export class HeldClaims {
   #stopped = false;
   #working: Promise<void> = Promise.resolve();
   #renewedAt = performance.now();
-  readonly #timer: NodeJS.Timeout;
+  /** Runs while a claim is held. */
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: HeldClaimsOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => {
-      this.#working = this.#working
-        .then(() => this.#releaseBatch())
-        .then(() => this.#renew())
-        .catch((error: unknown) =>
-          options.log.warn(
-            { error: String(error) },
-            'delivery claims were not renewed or released; retry scheduled',
-          ),
-        );
-    }, RELEASE_EVERY_MS);
   }
 
   add(claims: readonly DeliveryClaim[]): void {
     for (const claim of claims) this.#renewed.add(claim);
+    this.#timer ??= setInterval(() => this.#tend(), RELEASE_EVERY_MS);
+  }
+
+  #tend(): void {
+    if (this.#renewed.size + this.#toRelease.length === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+    this.#working = this.#working
+      .then(() => this.#releaseBatch())
+      .then(() => this.#renew())
+      .catch((error: unknown) =>
+        this.#options.log.warn(
+          { error: String(error) },
+          'delivery claims were not renewed or released; retry scheduled',
+        ),
+      );
   }
 
   /** Releases claims after their outcomes, the last at `position`, are projected. */

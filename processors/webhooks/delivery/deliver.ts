@@ -141,7 +141,7 @@ const LEASE_MS = 30_000;
 /** Deliveries that become due or end within this time share the next poll. */
 const GATHER_MS = 5;
 /** Short, because the wall clock may jump. */
-const POLL_MS = 500;
+const POLL_MS = 2_000;
 const RETRY_MS = 500;
 /** `HeldClaims` deletes a claim without an outcome within half a second; then its delivery is claimed again. */
 const RELEASED_AGAIN_MS = 1_000;
@@ -224,7 +224,7 @@ class DeliveryWorker {
   async #pollUntilStopped(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       await this.#poll();
-      const idleMs = this.#outcomes.isBehind() ? POLL_MS : this.#scheduler.nextIn(this.#options.clock.now());
+      const idleMs = this.#outcomes.isBehind() ? RETRY_MS : this.#scheduler.nextIn(this.#options.clock.now());
       const ms = this.#ended.length > 0 ? 0 : idleMs;
       if (ms > 0) await this.#wakeup.wait(Math.min(ms, POLL_MS), this.#stopping.signal);
     }

@@ -26,7 +26,7 @@ export interface DueEndpointsOptions {
 }
 
 /** Catches lost notifications, expired leases and deliveries that wait for another projection. */
-const POLL_MS = 2_000;
+const POLL_MS = 5_000;
 
 /** Endpoint, partner, and the time of its next attempt (ISO 8601; '': now). */
 const notificationSchema = z.array(z.tuple([z.guid(), z.guid(), z.union([z.literal(''), z.iso.datetime()])]));
