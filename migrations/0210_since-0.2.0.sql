@@ -478,3 +478,59 @@ create table work.forgotten_change (
 comment on table work.forgotten_change is
   'Up to which log position the ids of expired sessions and reveals have been forgotten: an incremental export from before that would miss expiries.';
 comment on column work.forgotten_change.name is 'expired_session or expired_reveal.';
+
+-- Appends a group of appends of one process in one transaction, each to another stream: as eventlog.append_batch,
+-- in one statement for all of them. The writers' row is locked before any head is read and held until commit, so
+-- positions become visible in their own order, and a cursor that knows the last position alone never misses an event. What is
+-- read after the lock is what the writer before has committed, because each statement has a snapshot of its own.
+-- Expected: a revision, -1 no stream, -2 any, -4 stream exists. An event names its append by number, and its own within it, from 1.
+create function eventlog.append_streams(
+  streams text[], expected integer[], counts integer[],
+  ids uuid[], types text[], datas json[], metadatas json[], appends integer[], numbers integer[]
+) returns table (outcome text, revision integer, "position" bigint)
+language plpgsql
+-- Without it every call plans its statement anew, which costs more than running it.
+set plan_cache_mode = force_generic_plan
+-- Neither table is ever read whole, whatever the planner knows of it.
+set enable_seqscan = off
+as $$
+begin
+  perform eventlog.lock_writer();
+  return query
+  with wanted as materialized (
+         select a.nth, a.stream, a.expected, a.count, coalesce(s.revision, -1) as at, coalesce(s.expired, false) as expired
+         from unnest(streams, expected, counts) with ordinality as a (stream, expected, count, nth)
+         left join eventlog.stream s on s.name = a.stream),
+       event as materialized (
+         select * from unnest(ids, types, datas, metadatas, appends, numbers) as e (id, type, data, metadata, nth, number)),
+       -- Events of an append that is repeated, and their ids in other streams.
+       known as materialized (
+         select e.id, e.stream, e.revision, e.position from eventlog.event e where e.id = any (ids)),
+       repeated as (
+         select w.nth, min(k.revision) as lowest, max(k.revision) as highest, max(k.position) as top,
+                count(*) filter (where k.stream = w.stream) as own
+         from known k join event e using (id) join wanted w using (nth) group by w.nth),
+       judged as materialized (
+         select w.*, r.highest, r.top,
+                case when w.expired then 'expired'
+                     when r.nth is null then
+                       case when (w.expected >= -1 and w.expected <> w.at) or (w.expected = -4 and w.at < 0) then 'conflict' end
+                     when r.own = w.count and r.highest - r.lowest + 1 = w.count
+                          and (w.expected = r.lowest - 1 or w.expected < -1) then 'appended'
+                     else 'conflict' end as verdict
+         from wanted w left join repeated r using (nth)),
+       inserted as (
+         insert into eventlog.event as i (stream, revision, id, type, data, metadata)
+         select j.stream, j.at + e.number, e.id, e.type, e.data, e.metadata
+         from event e join judged j using (nth) where j.verdict is null order by e.nth, e.number
+         returning i.stream, i.position),
+       moved as (
+         insert into eventlog.stream (name, revision)
+         select j.stream, j.at + j.count from judged j where j.verdict is null
+         on conflict (name) do update set revision = excluded.revision)
+  select coalesce(j.verdict, 'appended'),
+         case when j.verdict is null then j.at + j.count when j.verdict = 'appended' then j.highest else j.at end,
+         case when j.verdict is null then n.top when j.verdict = 'appended' then j.top end
+  from judged j left join (select i.stream, max(i.position) as top from inserted i group by i.stream) n using (stream)
+  order by j.nth;
+end $$;

@@ -45,22 +45,31 @@ function takeBatch(queue: readonly Pending[]): Pending[] {
   return queue.slice(0, end < 0 ? queue.length : end);
 }
 
+/**
+ * All at once where each goes to another stream; otherwise one after the other, because the later depends on the earlier. One alone
+ * is cheaper that way as well.
+ */
 function statement(batch: readonly Pending[]): pg.QueryConfig {
+  const isAtOnce = batch.length > 1 && new Set(batch.map(({ stream }) => stream)).size === batch.length;
   const events = batch.flatMap((append) => append.events);
-  return {
-    name: 'append_batch',
-    text: 'select outcome, revision, "position" from eventlog.append_batch($1,$2,$3,$4,$5,$6,$7)',
-    values: [
-      batch.map((append) => append.stream),
-      batch.map((append) => expectedCode(append.expected)),
-      batch.map((append) => append.events.length),
-      events.map((event) => event.id),
-      events.map((event) => event.type),
-      events.map((event) => event.data),
-      events.map((event) => event.metadata),
-    ],
-  };
+  const values = [
+    batch.map((append) => append.stream),
+    batch.map((append) => expectedCode(append.expected)),
+    batch.map((append) => append.events.length),
+    events.map((event) => event.id),
+    events.map((event) => event.type),
+    events.map((event) => event.data),
+    events.map((event) => event.metadata),
+  ];
+  if (!isAtOnce) return { name: 'append_batch', text: ONE_BY_ONE, values };
+  const appends = batch.flatMap((append, index) => append.events.map(() => index + 1));
+  const numbers = batch.flatMap((append) => append.events.map((_, index) => index + 1));
+  return { name: 'append_streams', text: AT_ONCE, values: [...values, appends, numbers] };
 }
+
+const ONE_BY_ONE = 'select outcome, revision, "position" from eventlog.append_batch($1,$2,$3,$4,$5,$6,$7)';
+const AT_ONCE =
+  'select outcome, revision, "position" from eventlog.append_streams($1,$2,$3,$4,$5,$6,$7,$8,$9)';
 
 const expectedCode = (expected: ExpectedRevision): number =>
   expected === 'no_stream' ? -1 : expected === 'any' ? -2 : expected === 'stream_exists' ? -4 : expected;
