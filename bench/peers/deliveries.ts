@@ -150,13 +150,14 @@ const hangingSeconds = ({ effort }: Bench): number => effort.seconds + 2;
 
 const CONFIGURED = {
   'pg-boss': {
-    rate: '8 workers that fetch 40 jobs at once, results job by job, bursts while batches are full, NOTIFY, polls of 0.5 s, 20 connections; a limit by endpoint (localGroupConcurrency) would halve its rate',
+    rate: '8 workers that fetch 40 jobs at once, results job by job, bursts while batches are full, NOTIFY, polls of 0.5 s, 20 connections; a limit by endpoint would halve its rate',
     isolated:
-      '32 workers that fetch 5 jobs at once, at most 8 jobs of an endpoint at once (localGroupConcurrency)',
+      '64 workers that fetch one job at a time, at most 8 jobs of an endpoint at once (groupConcurrency: the limit that it keeps in memory let events wait for 90 s on a busy machine)',
   },
   'graphile-worker': {
-    rate: '160 jobs at once, a local queue of 500, completions batched, NOTIFY, polls of 0.5 s, 20 connections',
-    isolated: 'a named queue for each endpoint, which sends one at a time',
+    rate: '640 jobs at once, a local queue of 500, completions batched, NOTIFY, polls of 0.5 s, 20 connections',
+    isolated:
+      '640 jobs at once, of which the endpoint that hangs fills 500; a second one would fill the rest',
   },
 };
 

@@ -74,7 +74,6 @@ declare module 'graphile-worker' {
         readonly identifier: string;
         readonly payload: object;
         readonly maxAttempts: number;
-        readonly queueName?: string;
       }[],
     ): Promise<unknown>;
   }>;

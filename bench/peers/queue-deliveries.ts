@@ -42,8 +42,6 @@ interface Queue {
 const OF_A_SESSION = 5;
 /** Sessions that are written at once. */
 const WRITERS = 64;
-/** Deliveries at once: eight to each of the twenty endpoints, as in the bare loop; more or fewer brought nothing. */
-const AT_ONCE = 160;
 const ATTEMPTS = 8;
 /** As the product's: the limit of an attempt. */
 const TIMEOUT_MS = 10_000;
@@ -91,8 +89,8 @@ const send = async ({ url, event_id, body }: Delivery): Promise<void> => {
 
 /**
  * Batches, bursts and notifications, as its documentation recommends for throughput; a worker settles its batch together. A second
- * queue limits each endpoint, with more workers and smaller batches, so that one that hangs holds a few workers: that costs most of
- * the rate, so the first has no such limit.
+ * queue limits each endpoint, with more workers and no batches, so that one that hangs holds a few workers: that costs most of the
+ * rate, so the first has no such limit.
  */
 const startPgBoss = async (): Promise<Queue> => {
   const { PgBoss } = await import('pg-boss');
@@ -114,7 +112,7 @@ const startPgBoss = async (): Promise<Queue> => {
     );
   };
   await work('deliveries', { localConcurrency: 8, batchSize: 40 });
-  await work('isolated', { localConcurrency: 32, batchSize: 5, localGroupConcurrency: 8 });
+  await work('isolated', { localConcurrency: 64, batchSize: 1, groupConcurrency: 8 });
   return {
     add: (deliveries) =>
       boss.insert(
@@ -131,8 +129,8 @@ const startPgBoss = async (): Promise<Queue> => {
 };
 
 /**
- * The batching of its documentation's own benchmark, with more jobs at once, because they wait for the network. To isolate an endpoint
- * it has named queues, of which each does one job at a time.
+ * The batching of its documentation's own benchmark, with more jobs at once, because they wait for the network. The jobs of an
+ * endpoint that hangs do not fill them all; named queues, of which each does one job at a time, were slower at that.
  */
 const startGraphileWorker = async (): Promise<Queue> => {
   const { Logger, makeWorkerUtils, run } = await import('graphile-worker');
@@ -140,7 +138,7 @@ const startGraphileWorker = async (): Promise<Queue> => {
     worker: {
       connectionString: postgres.url,
       logger: new Logger(() => () => undefined),
-      concurrentJobs: AT_ONCE,
+      concurrentJobs: 640,
       maxPoolSize: CONNECTIONS,
       pollInterval: 500,
       localQueue: { size: 500 },
@@ -151,20 +149,9 @@ const startGraphileWorker = async (): Promise<Queue> => {
   const utils = await makeWorkerUtils({ preset });
   await utils.migrate();
   await run({ preset, taskList: { deliver: (payload) => send(payload as Delivery) } });
-  const add = (deliveries: readonly Delivery[], isolated: boolean) =>
-    utils.addJobs(
-      deliveries.map((payload) => ({
-        identifier: 'deliver',
-        payload,
-        maxAttempts: ATTEMPTS,
-        ...(isolated && { queueName: payload.url }),
-      })),
-    );
-  return {
-    add: (deliveries) => add(deliveries, false),
-    addIsolated: (deliveries) => add(deliveries, true),
-    left: 'select exists (select from graphile_worker.jobs) as left',
-  };
+  const add: Queue['add'] = (deliveries) =>
+    utils.addJobs(deliveries.map((payload) => ({ identifier: 'deliver', payload, maxAttempts: ATTEMPTS })));
+  return { add, addIsolated: add, left: 'select exists (select from graphile_worker.jobs) as left' };
 };
 
 const queue = await (library === 'pg-boss' ? startPgBoss() : startGraphileWorker());
