@@ -12,13 +12,20 @@ const SLACK_MS = 130_000;
 /** Emmett counts some thousand a second. */
 const MOST_EVENTS = 20_000;
 
+interface Compared {
+  readonly work: Work;
+  readonly unit: string;
+  readonly atLeast: number | null;
+  readonly of: string;
+}
+
 /** Each work, with its unit, its target, and what it is. */
-const WORKS = [
+const WORKS: readonly Compared[] = [
   { work: 'projection', unit: ' events/s', atLeast: 3, of: 'events counted by stream into a table' },
   { work: 'appends', unit: '/s', atLeast: 3, of: 'appends of one event, ten to a stream, 64 callers' },
   { work: 'conflicts', unit: '/s', atLeast: null, of: 'appends refused for a wrong expected revision' },
   { work: 'reads', unit: '/s', atLeast: null, of: 'reads of a stream of ten events' },
-] as const satisfies readonly { work: Work; unit: string; atLeast: number | null; of: string }[];
+];
 
 interface Measured extends Done {
   readonly perSecond: number;
@@ -48,11 +55,11 @@ export const eventStorePeers: Row = {
           ours[nth]?.push(await side(work.work, bench.effort.seconds / 2));
         theirs.push(await emmett(work.work, bench.effort.seconds / 2));
       }
-      lines.push(
-        ...sides.map(({ name }, nth) =>
-          toLine(`${work.work}${name} to Emmett`, work, ours[nth] ?? [], theirs),
-        ),
-      );
+      for (const [nth, { name }] of sides.entries()) {
+        // The aims are those of PostgreSQL.
+        const aimed = name === '' ? work : { ...work, atLeast: null };
+        lines.push(toLine(`${work.work}${name} to Emmett`, aimed, ours[nth] ?? [], theirs));
+      }
     }
     return lines;
   },
@@ -83,7 +90,7 @@ const start = async (bench: Bench, side: Omit<Side, 'folder'>) => {
 
 const toLine = (
   row: string,
-  { work, unit, atLeast, of }: (typeof WORKS)[number],
+  { work, unit, atLeast, of }: Compared,
   ours: readonly Measured[],
   theirs: readonly Measured[],
 ): Line => {
