@@ -1,8 +1,15 @@
 /**
  * `npm run bench [-- --quick] [-- row …]`: measures the speeds that docs/performance.md and docs/scaling.md state.
- * Prints one table and writes it to `results/`, except with `--quick` or a choice of rows.
+ * Prints one table and writes it to `results/`, except with `--quick` or a choice of rows. `--peers` measures the same
+ * work through what people would build instead (`peers/`), and draws its table as docs/images/peers.svg too.
  */
 import { parseArgs } from 'node:util';
+import { capturePeers } from './peers/captures.ts';
+import { deliveryPeers } from './peers/deliveries.ts';
+import { eventStorePeers } from './peers/event-store.ts';
+import { NoPeer } from './peers/install.ts';
+import { lookupPeers } from './peers/lookups.ts';
+import { drawPicture } from './peers/picture.ts';
 import { captures } from './rows/captures.ts';
 import { dashboardMillionRow } from './rows/dashboard-million.ts';
 import { deliveries } from './rows/deliveries.ts';
@@ -53,16 +60,22 @@ const STANDALONE: readonly Row[] = [
   migrationsRow,
   yearsRow,
 ];
+/** With `--peers`, instead of all others. Each starts its own services. */
+const PEER_ROWS: readonly Row[] = [eventStorePeers, deliveryPeers, capturePeers, lookupPeers];
+/** They have three sides. */
+const MOST_PEER_ROUNDS = 3;
 const PARTNERS = 4;
 const LIMIT_MS = 30 * 60_000;
 
 const { values, positionals } = parseArgs({
-  options: { quick: { type: 'boolean', default: false } },
+  options: { quick: { type: 'boolean', default: false }, peers: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
 
-const chosen = ROWS.filter((row) => positionals.length === 0 || positionals.includes(row.name));
-const unknown = positionals.filter((name) => !ROWS.some((row) => row.name === name));
+const effort = values.quick ? QUICK : FULL;
+const rows = values.peers ? PEER_ROWS : ROWS;
+const chosen = rows.filter((row) => positionals.length === 0 || positionals.includes(row.name));
+const unknown = positionals.filter((name) => !rows.some((row) => row.name === name));
 
 const say = (text: string): void => {
   process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
@@ -77,12 +90,14 @@ const undoAll = async (): Promise<void> => {
 
 const EVENTSTORE_URL = process.env.EVENTSTORE_URL || undefined;
 const STORE = EVENTSTORE_URL === undefined ? 'postgresql' : 'postgresql-eventstoredb';
+/** Of the files in `results/`. */
+const RESULTS = values.peers ? 'peers' : STORE;
 
 const createBench = (): Bench & { machine(): Promise<Machine> } => {
   let product: Promise<Product> | null = null;
   let used = 0;
   const bench: Bench = {
-    effort: values.quick ? QUICK : FULL,
+    effort: { ...effort, ...(values.peers && { rounds: Math.min(effort.rounds, MOST_PEER_ROUNDS) }) },
     eventStoreUrl: EVENTSTORE_URL,
     product: () => {
       product ??= startProduct(PARTNERS).then((started) => {
@@ -109,26 +124,28 @@ const createBench = (): Bench & { machine(): Promise<Machine> } => {
 
 const run = async (): Promise<void> => {
   const bench = createBench();
-  const whole = !values.quick && chosen.length === ROWS.length;
+  const whole = !values.quick && chosen.length === rows.length;
   const machine = whole ? await bench.machine() : null;
   const lines: Line[] = [];
   for (const row of chosen) {
-    if (STANDALONE.includes(row)) await bench.endProduct();
+    if (values.peers || STANDALONE.includes(row)) await bench.endProduct();
     say(`row ${row.name}`);
     const measured = await runRow(row, bench);
     process.stderr.write(`${table(measured)}\n${notes(measured)}\n`);
     lines.push(...measured);
   }
-  process.stdout.write(`${table(lines)}\n\n${notes(lines)}\n\n${changesSinceLast(lines, STORE)}\n`);
-  for (const file of machine ? writeResults(lines, machine) : []) say(`wrote ${file}`);
+  process.stdout.write(`${table(lines)}\n\n${notes(lines)}\n\n${changesSinceLast(lines, RESULTS)}\n`);
+  if (machine === null) return;
+  const files = writeResults(lines, machine, RESULTS);
+  for (const file of values.peers ? [...files, drawPicture(files[1])] : files) say(`wrote ${file}`);
 };
 
-/** A row whose generator is missing is skipped by name. */
+/** A row whose generator or peer is missing is skipped by name. */
 const runRow = async (row: Row, bench: Bench): Promise<readonly Line[]> => {
   try {
     return await row.run(bench);
   } catch (error) {
-    if (!(error instanceof NoGenerator)) throw error;
+    if (!(error instanceof NoGenerator || error instanceof NoPeer)) throw error;
     say(`row ${row.name} is SKIPPED: ${error.message}`);
     return [];
   }
@@ -141,7 +158,7 @@ const giveUp = (why: string): void => {
 };
 
 if (unknown.length > 0) {
-  say(`no row is called ${unknown.join(', ')}; there are ${ROWS.map((row) => row.name).join(', ')}`);
+  say(`no row is called ${unknown.join(', ')}; there are ${rows.map((row) => row.name).join(', ')}`);
   process.exit(2);
 }
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => giveUp(signal));

@@ -2,7 +2,8 @@
  * Receives webhooks over HTTPS and answers 204 in a separate process: the receiver of delivery rows. Argument:
  * `Sink`. Prints `{port}`, then answers each line: `{}` with `{received}`, the requests so far; `{"note":true}` with
  * the same, and records from then on when events came; `{"noted":true}` with `{times}`: the label `n` of each
- * session, and when its event came first (milliseconds since the epoch). Ends when its input ends.
+ * session, and when its event came first (milliseconds since the epoch). The path `/hangs` is never answered. Ends when its
+ * input ends.
  */
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
@@ -27,6 +28,7 @@ const note = async (request: IncomingMessage, noted: Map<number, number>): Promi
 };
 
 const server = createServer({ key, cert, keepAliveTimeout: 60_000 }, (request, response) => {
+  if (request.url === '/hangs') return;
   if (times) void note(request, times);
   else request.resume();
   request.on('end', () => {

@@ -16,9 +16,9 @@ import { captureToReceiver, createEndpoint, startDelivering } from '../support/w
 
 const PARTNERS = 4;
 const NO_LIMITS = { WEBHOOK_STARTS_PER_SECOND: '100000' };
-const OF_A_PARTNER = 5;
+export const OF_A_PARTNER = 5;
 /** Captured sessions per second of a round. */
-const SESSIONS_A_SECOND = 300;
+export const SESSIONS_A_SECOND = 300;
 const AT_ONCE = 64;
 const DELIVERED_MS = 120_000;
 const POLL_MS = 20;

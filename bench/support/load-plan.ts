@@ -42,7 +42,14 @@ export interface Inserts {
   readonly of: 'inserts';
 }
 
-export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages | Clues | Inserts> {
+/** `POST /api/send` of Umami: page views, each time from the address of another number. */
+export interface Visits {
+  readonly of: 'visits';
+  readonly website: string;
+  readonly first: number;
+}
+
+export interface LoadPlan<Requests = Lookups | Captures | Reveals | Pages | Clues | Inserts | Visits> {
   readonly port: number;
   readonly requests: Requests;
   readonly connections: number;

@@ -46,9 +46,13 @@ export const table = (lines: readonly Line[]): string => {
 export const notes = (lines: readonly Line[]): string =>
   lines.flatMap((line) => line.notes.map((note) => `- ${line.row}: ${note}.`)).join('\n');
 
-/** Writes `<date>-<store>.md` and `.json`, and returns the names. */
-export const writeResults = (lines: readonly Line[], machine: Machine): string[] => {
-  const base = `${RESULTS}${machine.date.slice(0, 10)}-${machine.store}`;
+/** Writes `<date>-<name>.md` and `.json`, and returns their paths. */
+export const writeResults = (
+  lines: readonly Line[],
+  machine: Machine,
+  name: string,
+): [markdown: string, json: string] => {
+  const base = `${RESULTS}${machine.date.slice(0, 10)}-${name}`;
   mkdirSync(RESULTS, { recursive: true });
   writeFileSync(`${base}.md`, markdown(lines, machine));
   const all = lines.map((line) => ({ ...line, verdict: verdictOf(line) }));
@@ -56,10 +60,10 @@ export const writeResults = (lines: readonly Line[], machine: Machine): string[]
   return [`${base}.md`, `${base}.json`];
 };
 
-/** The change of these lines' ratios since the last saved run of the same store; '' without one. */
-export const changesSinceLast = (lines: readonly Line[], store: string): string => {
+/** The change of these lines' ratios since the last saved run of the same name; '' without one. */
+export const changesSinceLast = (lines: readonly Line[], name: string): string => {
   const file = readdirSync(RESULTS)
-    .filter((name) => new RegExp(`^\\d{4}-\\d{2}-\\d{2}-${store}\\.json$`).test(name))
+    .filter((file) => /^\d{4}-\d{2}-\d{2}-/.test(file) && file.slice(11) === `${name}.json`)
     .sort()
     .at(-1);
   if (file === undefined) return '';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { addressOf, leap } from './addresses.ts';
-import type { Captures, Clues, LoadPlan, Lookups, Pages, Reveals } from './load-plan.ts';
+import type { Captures, Clues, LoadPlan, Lookups, Pages, Reveals, Visits } from './load-plan.ts';
 
 /** Returns the request of a number; each number comes once. */
 type RequestOf = (number: number) => string | Buffer;
@@ -28,6 +28,8 @@ export const requestsOf = ({ port, requests }: LoadPlan): RequestOf => {
       return clues(host, requests);
     case 'inserts':
       return inserts(host);
+    case 'visits':
+      return visits(host, requests);
     default:
       return requests satisfies never;
   }
@@ -103,6 +105,22 @@ const inserts = (host: string): RequestOf => {
   const head = `POST /insert HTTP/1.1\r\n${host}${BROWSER}Content-Type: text/plain;charset=UTF-8\r\n`;
   const text = Buffer.from(`${head}Content-Length: ${BODY.length}\r\n\r\n${BODY}`);
   return () => text;
+};
+
+const visits = (host: string, { website, first }: Visits): RequestOf => {
+  const page = {
+    hostname: 'www.example.com',
+    language: 'en-US',
+    screen: '1920x1080',
+    title: 'Pricing',
+    url: '/pricing',
+  };
+  const body = JSON.stringify({
+    type: 'event',
+    payload: { website, ...page, referrer: 'https://www.example.org/' },
+  });
+  const head = `POST /api/send HTTP/1.1\r\n${host}${BROWSER}Origin: ${PAGE}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+  return (number) => `${head}X-Forwarded-For: ${addressOf(first + number)}\r\n\r\n${body}`;
 };
 
 const pages = (host: string, { key, paths }: Pages): RequestOf => {

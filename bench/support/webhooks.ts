@@ -68,13 +68,26 @@ export const captureToReceiver = async (
 ): Promise<Float64Array> => {
   const total = Math.round(rate * (effort.warmUpSeconds + seconds));
   const first = freshAddresses(total);
-  const acknowledged = new Map<number, number>();
   await sink.note();
+  const acknowledged = await pace(rate, total, (n) => capture(product, tracker, addressOf(first + n), { n }));
+  return waitsOf(sink, acknowledged, rate * effort.warmUpSeconds);
+};
+
+/**
+ * Sends the numbers below `total` at this rate a second, whether or not the ones before are done.
+ * @returns when each was done, milliseconds since the epoch
+ */
+export const pace = async (
+  rate: number,
+  total: number,
+  send: (n: number) => Promise<unknown>,
+): Promise<Map<number, number>> => {
+  const done = new Map<number, number>();
   const startedAt = performance.now();
   const working: Promise<void>[] = [];
   const one = async (n: number): Promise<void> => {
-    await capture(product, tracker, addressOf(first + n), { n });
-    acknowledged.set(n, performance.timeOrigin + performance.now());
+    await send(n);
+    done.set(n, performance.timeOrigin + performance.now());
   };
   while (working.length < total) {
     const due = Math.min(total, ((performance.now() - startedAt) * rate) / 1_000);
@@ -82,8 +95,16 @@ export const captureToReceiver = async (
     await pause(1);
   }
   await Promise.all(working);
-  const came = await allOf(sink, total);
-  const warm = rate * effort.warmUpSeconds;
+  return done;
+};
+
+/** Milliseconds from each acknowledgement, from the one of `warm` on, until the endpoint has the event. */
+export const waitsOf = async (
+  sink: WebhookSink,
+  acknowledged: ReadonlyMap<number, number>,
+  warm: number,
+): Promise<Float64Array> => {
+  const came = await allOf(sink, acknowledged.size);
   // An event may come before the response of its capture.
   return Float64Array.from(
     [...acknowledged]

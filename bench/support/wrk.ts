@@ -16,6 +16,8 @@ const SCRIPT = fileURLToPath(new URL('../requests.lua', import.meta.url));
 /** More than the service answers in a run; a bare route repeats some, which makes no difference there. */
 const DIFFERENT_REQUESTS = 60_000;
 const CPU_POLL_MS = 50;
+/** A request that takes longer ends the row. */
+const TIMEOUT_SECONDS = 10;
 
 /**
  * A load at full speed from a native generator with one thread: it takes a quarter of a JavaScript generator's CPU.
@@ -42,6 +44,7 @@ export const openWrk = (plan: LoadPlan) => {
       `-c${plan.connections}`,
       `-d${seconds}s`,
       '--latency',
+      `--timeout=${TIMEOUT_SECONDS}s`,
       '-s',
       SCRIPT,
       `http://127.0.0.1:${plan.port}`,

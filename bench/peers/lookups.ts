@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
+import { makeMmdb } from '../../test/support/mmdb.ts';
+import { savedAnswer, savedPlan } from '../rows/saved-lookups.ts';
+import { directoryOfBlocks } from '../support/addresses.ts';
+import type { Line, Row } from '../support/bench.ts';
+import { startChild } from '../support/child.ts';
+import { generatorNote, type Loaded, load } from '../support/load.ts';
+import { cpuOf } from '../support/proc.ts';
+import { startProduct } from '../support/product.ts';
+import { alternate, median, medianRatio } from '../support/statistics.ts';
+
+const START_MS = 10_000;
+
+/**
+ * `GET /v1/lookup` of a saved result against a bare Fastify route that finds the same address in the same file with `maxmind`: what
+ * keys, limits, counting and freshness cost.
+ */
+export const lookupPeers: Row = {
+  name: 'lookups',
+  run: async (bench) => {
+    const folder = makeDataFolder();
+    bench.defer(() => removeDataFolder(folder));
+    const file = join(folder, 'companies.mmdb');
+    await writeFile(file, companyFile());
+    const product = await startProduct(1, { ENRICHMENT_DIRECTORY: file });
+    bench.defer(product.end);
+    await savedAnswer(product);
+    const route = startChild('peers/lookup-route.ts', { file });
+    bench.defer(route.end);
+    const { port } = await route.next<{ port: number }>(START_MS);
+    const plan = savedPlan(product, bench.effort);
+    const { a, b } = await alternate(
+      bench.effort.rounds,
+      () => load(plan, product.meters),
+      () => load({ ...plan, port }, { server: () => cpuOf(route.pid) }),
+    );
+    return toLines(a, b);
+  },
+};
+
+const companyFile = (): Buffer =>
+  makeMmdb(
+    'Companies',
+    Object.fromEntries(
+      directoryOfBlocks()
+        .split('\n')
+        .map((line) => {
+          const { cidr, ...record } = JSON.parse(line);
+          return [cidr, record];
+        }),
+    ),
+  );
+
+const toLines = (a: readonly Loaded[], b: readonly Loaded[]): Line[] => {
+  const rates = (some: readonly Loaded[]) => some.map(({ perSecond }) => perSecond);
+  const micros = (some: readonly Loaded[]) =>
+    some.map(({ cpuMicros }) => (cpuMicros.server ?? 0) + (cpuMicros.PostgreSQL ?? 0));
+  const peer = `Fastify ${versionOf('fastify')} with maxmind ${versionOf('maxmind')}`;
+  return [
+    {
+      row: 'saved lookups to a bare route with maxmind',
+      ratio: medianRatio(rates(a), rates(b)),
+      target: null,
+      a: { of: 'GET /v1/lookup, saved, 64 connections', value: median(rates(a)), unit: '/s' },
+      b: { of: peer, value: median(rates(b)), unit: '/s' },
+      notes: [
+        'The bare route reads the same file, and knows no key, no limit, no usage, no price, no age of a result and no second provider',
+        generatorNote(a, b),
+      ],
+    },
+    {
+      row: 'CPU of a saved lookup to a bare route with maxmind',
+      ratio: medianRatio(micros(a), micros(b)),
+      target: null,
+      a: { of: 'CPU a lookup, PostgreSQL included', value: median(micros(a)), unit: ' µs' },
+      b: { of: peer, value: median(micros(b)), unit: ' µs' },
+      notes: [],
+    },
+  ];
+};
+
+/** Returns the installed version of a dependency of the product. */
+const versionOf = (name: string): string =>
+  JSON.parse(readFileSync(createRequire(import.meta.url).resolve(`${name}/package.json`), 'utf8')).version;
