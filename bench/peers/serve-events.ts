@@ -55,7 +55,7 @@ const TYPE = 'bench.Appended.v1';
 const PROJECTED_MS = 120_000;
 /** Of one batch: the product's own. */
 const BATCH = 500;
-/** Above pg's ten, so that commits share a sync of the log; more brought nothing. */
+/** Above the ten of pg, so that commits share a sync of the log. */
 const EMMETT_CONNECTIONS = 32;
 /** Of Emmett's errors. */
 const CONFLICT = 412;
