@@ -1,9 +1,10 @@
 import pg from 'pg';
-import type { EventStore, Position } from '../event-store/port.ts';
+import type { EventStore, Position, RecordedEvent } from '../event-store/port.ts';
 import { pause } from '../platform/clock/waiting.ts';
 import { IDLE_TRANSACTION, openClient } from '../platform/postgres/pool.ts';
 import { exclusiveJob } from '../platform/postgres/transactions.ts';
-import { type Projection, storableEvents } from './projection.ts';
+import { type ProjectionGroup, projectionGroups } from './all.ts';
+import { type Projection, relevantTo, storableEvents } from './projection.ts';
 
 interface Switching {
   /** Must not be in a transaction. */
@@ -162,38 +163,74 @@ async function rebuildAlone(options: RebuildOptions): Promise<Rebuilt> {
   const { store, url, projections, onWaiting } = options;
   const db = await openClient(url, 'doorplate rebuild');
   const done = new AbortController();
+  const lanes: Lane[] = [];
   try {
     await createTables(db, projections);
-    // As in the live projections: a server crash loses only rows that no reader has seen.
-    await db.query(
-      `set search_path to ${NEXT}; set synchronous_commit to off; set enable_seqscan to off; set jit to off`,
-    );
     let events = 0;
     let position: Position | null = null;
     const head = await store.head();
     const switching = { db, store, projections, onWaiting };
     if (head === null) await switchOver(switching, null);
     else {
+      for (const together of apart(projections)) lanes.push(await openLane(url, together));
       // Expired events too, because the live tables have seen them (docs/adr/0008).
       const following = { after: null, batchSize: BATCH, includeExpired: true, signal: done.signal };
       for await (const batch of oneAhead(store.follow(following))) {
         const storable = storableEvents(batch.events);
-        await db.query('begin');
-        for (const projection of projections) await projection.apply(storable, db);
-        await db.query('commit');
+        await allDone(lanes.map((lane) => applyIn(lane, storable)));
         events += batch.events.length;
         position = batch.position;
         if (position < head) continue;
-        for (const { carryOver } of projections) if (carryOver) await db.query(carryOver);
+        for (const lane of lanes)
+          for (const { carryOver } of lane.projections) if (carryOver) await lane.db.query(carryOver);
         if (await switchOver(switching, position)) break;
       }
     }
     return { events, position };
   } finally {
     done.abort();
+    for (const lane of lanes) await lane.db.end();
     await db.query(`rollback; drop schema if exists ${NEXT} cascade`).catch(() => undefined);
     await db.end();
   }
+}
+
+/** Projections that share a connection, beside those of others: no two write to one table, and none reads another's. */
+interface Lane {
+  readonly db: pg.Client;
+  readonly projections: readonly Projection[];
+}
+
+/** Those of a group stay together, as they run. */
+function apart(projections: readonly Projection[]): (readonly Projection[])[] {
+  const groups: readonly ProjectionGroup[] = Object.values(projectionGroups);
+  return [
+    ...Map.groupBy(projections, (one) => groups.find((group) => group.projections.includes(one))).values(),
+  ];
+}
+
+async function openLane(url: string, projections: readonly Projection[]): Promise<Lane> {
+  const db = await openClient(url, 'doorplate rebuild', { pipeline: true });
+  // As in the live projections: a server crash loses only rows that no reader has seen.
+  await db.query(
+    `set search_path to ${NEXT}; set synchronous_commit to off; set enable_seqscan to off; set jit to off`,
+  );
+  return { db, projections };
+}
+
+async function applyIn({ db, projections }: Lane, events: readonly RecordedEvent[]): Promise<void> {
+  const begun = db.query('begin');
+  await allDone([
+    begun,
+    ...projections.map(async (projection) => projection.apply(relevantTo(projection, events), db)),
+  ]);
+  await db.query('commit');
+}
+
+/** Waits for all of them, so that none runs on. @throws the first failure */
+async function allDone(work: readonly Promise<unknown>[]): Promise<void> {
+  await Promise.allSettled(work);
+  await Promise.all(work);
 }
 
 /** Reads the next batch while the current one is applied. A consumer that stops early must abort the source's signal. */
