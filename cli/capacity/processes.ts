@@ -55,7 +55,10 @@ export const privateMemory = (pid: number): number =>
 /** A field of a file of /proc in KiB; 0 if the process is gone. */
 const kib = (file: string, field: string): number => {
   try {
-    return Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(file, 'utf8'))?.[1] ?? 0);
+    const line = readFileSync(file, 'utf8')
+      .split('\n')
+      .find((one) => one.startsWith(`${field}:`));
+    return Number.parseInt(line?.slice(field.length + 1) ?? '0', 10);
   } catch {
     return 0;
   }
