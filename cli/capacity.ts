@@ -28,7 +28,7 @@ interface CapacityOptions {
 
 const FILE = 'capacity.json';
 /** Of each kind of load, so that all of it takes about a minute. */
-const SECONDS = 4;
+const SECONDS = 3;
 /** PostgreSQL's default, and that of the embedded one. */
 const MAX_CONNECTIONS = 100;
 const SHIPPED: Readonly<Record<Store, Figures>> = {

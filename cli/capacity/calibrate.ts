@@ -2,6 +2,7 @@
 import { cpus, totalmem } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
+import type { Runtime } from '../../bin/runtime.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { EventStore, NewEvent, Position } from '../../event-store/port.ts';
 import { QUEUEING } from '../../processors/webhooks/queue-webhook-events.ts';
@@ -46,10 +47,10 @@ const POLL_MS = 20;
 const LIMIT_MS = 120_000;
 const BYTES_A_MB = 1e6;
 const VISITS = projectionGroups.visits.projections.map(({ name }) => name);
-const STEPS = 2 * KINDS.length + 4;
+const STEPS = 2 * KINDS.length + 5;
 
 /**
- * Runs short loads of each kind through an api and a workers process, for about ten times `seconds`. Needs Linux, whose
+ * Runs short loads of each kind through an api and a workers process, for about twenty times `seconds`. Needs Linux, whose
  * /proc tells CPU times. @throws EmbeddedPostgresError; an Error when a request is refused, or when it is aborted
  */
 export async function calibrate({ seconds, node, onStep, signal }: CalibrateOptions): Promise<Figures> {
@@ -90,7 +91,9 @@ export async function calibrate({ seconds, node, onStep, signal }: CalibrateOpti
     step();
     await installation.stop('workers');
     const withoutWorkers = await connections(installation);
-    const rates = await catchUp(installation, run, seconds * HALF);
+    const group_events_per_second = await catchUp(installation, run, seconds * HALF, OF_VISITS);
+    step();
+    const fanned_out_per_second = await catchUp(installation, run, seconds * HALF, OF_WEBHOOKS);
     await installation.stop('workers');
     await installation.stop('api');
     const own = await connections(installation);
@@ -114,7 +117,8 @@ export async function calibrate({ seconds, node, onStep, signal }: CalibrateOpti
       },
       postgresql,
       node_memory_bytes: node ? residentMemory(node.pid) * BYTES_A_MB : 0,
-      ...rates,
+      group_events_per_second,
+      fanned_out_per_second,
       appends_per_second: await appendsOf(runtime.store, seconds * HALF),
     };
   } finally {
@@ -246,11 +250,31 @@ async function versionOf({ runtime: { pool } }: Installation): Promise<string> {
   return `PostgreSQL ${rows[0]?.server_version}`;
 }
 
-/** How fast a workers process catches up with visits that webhooks are sent for, from the first event that it applies. */
-async function catchUp({ runtime, start }: Installation, run: Run, seconds: number) {
-  const { store, progress, processed, pool } = runtime;
-  await run('delivery', BACKLOG_RATE, seconds);
-  const head = await store.head();
+/** What a workers process, started again, has to catch up with. */
+interface Backlog {
+  readonly kind: Kind;
+  readonly reached: (runtime: Runtime, head: Position) => Promise<unknown>;
+}
+const OF_VISITS: Backlog = {
+  kind: 'visit',
+  reached: ({ progress }, head) => progress.reached(VISITS, head, LIMIT_MS),
+};
+const OF_WEBHOOKS: Backlog = {
+  kind: 'delivery',
+  reached: ({ processed }, head) => processed.reached([QUEUEING.name], head, LIMIT_MS),
+};
+
+/** Events of the group `visits` a second that a workers process catches up with, from the first that it applies. */
+async function catchUp(
+  { runtime, start, stop }: Installation,
+  run: Run,
+  seconds: number,
+  { kind, reached }: Backlog,
+): Promise<number> {
+  const { store, pool } = runtime;
+  await stop('workers');
+  await run(kind, BACKLOG_RATE, seconds);
+  const head = (await store.head()) as Position;
   const position = async (): Promise<Position> => {
     const { rows } = await pool.query<{ position: string }>(
       "select coalesce(position, 0) as position from read.projection where name = 'sessions'",
@@ -266,17 +290,11 @@ async function catchUp({ runtime, start }: Installation, run: Run, seconds: numb
   }
   // The first batch was applied within the last poll.
   const began = performance.now() - POLL_MS;
-  const rateOf = async (events: number, reached: Promise<unknown>): Promise<number> => {
-    await reached;
-    return (events * 1_000) / (performance.now() - began);
-  };
-  const [group_events_per_second, fanned_out_per_second] = await Promise.all([
-    rateOf(applied.visits, progress.reached(VISITS, head, LIMIT_MS)),
-    rateOf(applied.visits, processed.reached([QUEUEING.name], head, LIMIT_MS)),
-  ]);
+  await reached(runtime, head);
+  const took = performance.now() - began;
   await starting;
   await quiet(runtime);
-  return { group_events_per_second, fanned_out_per_second };
+  return (applied.visits * 1_000) / took;
 }
 
 /** Single events a second, each to a stream of its own. */

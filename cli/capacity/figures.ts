@@ -48,9 +48,9 @@ export const figuresSchema = z.strictObject({
   node_memory_bytes: figure,
   /** The most that one process applied of the group `visits`, which had fallen behind. */
   group_events_per_second: rate,
-  /** Sessions that one process queued for an endpoint's webhooks, beside that. */
+  /** Sessions that one process, which had fallen behind, queued for an endpoint, and sent. */
   fanned_out_per_second: rate,
-  /** Of single events, by one process with 64 callers. */
+  /** Single events that one process with 64 callers appended: the limit of the log in PostgreSQL, where one writes at a time. */
   appends_per_second: rate,
 });
 export type Figures = z.infer<typeof figuresSchema>;

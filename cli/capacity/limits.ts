@@ -111,18 +111,26 @@ export function limitsOf(figures: Figures, store: Store, traffic: Traffic, setti
       seen: 'status: "Projections and processors" (queue-webhook-events); doorplate_webhook_first_attempt_seconds; DoorplateBehind',
       remedy: `give workers a machine of their own, then ${INSTALLATIONS}`,
     },
-    {
-      name: store === 'postgresql' ? 'appends to the log in PostgreSQL' : 'appends to EventStoreDB',
-      from: 'measured',
-      used: ({ events }) => events / (figures.appends_per_second * HEADROOM),
-      divides: true,
-      seen: 'doorplate_http_answer_seconds; DoorplateSlowLookups, DoorplateErrors (usage_unavailable)',
-      remedy: `put the ${store === 'postgresql' ? 'WAL' : 'log'} on faster disks${
-        store === 'postgresql' ? ', or the log on EventStoreDB before the first event' : ''
-      }, then ${INSTALLATIONS}`,
-    },
+    store === 'postgresql' ? appends(figures) : oneNode(cores),
   ];
 }
+
+const appends = ({ appends_per_second }: Figures): Limit => ({
+  name: 'appends to the log in PostgreSQL',
+  from: 'measured',
+  used: ({ events }) => events / (appends_per_second * HEADROOM),
+  divides: true,
+  seen: 'doorplate_http_answer_seconds; DoorplateSlowLookups, DoorplateErrors (usage_unavailable)',
+  remedy: `put the WAL on faster disks, or the log on EventStoreDB before the first event, then ${INSTALLATIONS}`,
+});
+
+const oneNode = (cores: number): Limit => ({
+  name: `an EventStoreDB node of ${cores} cores`,
+  from: 'calculated',
+  used: ({ cores: { eventstoredb } }) => eventstoredb / (cores * HEADROOM),
+  seen: "doorplate_http_answer_seconds; DoorplateSlowLookups; node_exporter's CPU of the nodes",
+  remedy: 'give the nodes more cores (docs/operations.md, Event store servers)',
+});
 
 const oneMachine = (cores: number): Limit => ({
   name: `one machine of ${cores} cores for everything`,
