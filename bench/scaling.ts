@@ -2,6 +2,8 @@
  * `node bench/scaling.ts [--quick] [all] [1] [2] [4]`: measures one, two and four processes of each role on one
  * PostgreSQL, beside one process with both roles. Prints a table; a whole run, of all sizes and not quick, also puts
  * it into `docs/scaling.md` and `bench/results/`.
+ * `node bench/scaling.ts [--quick] sharing`: one and two workers processes with a part of a core each; a run that is not
+ * quick also puts it into `docs/scaling.md`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +17,7 @@ import { type Cluster, type Size, startCluster } from './support/cluster.ts';
 import { load } from './support/load.ts';
 import type { LoadPlan } from './support/load-plan.ts';
 import { describeMachine } from './support/machine.ts';
+import { measureSharing } from './support/sharing.ts';
 import { median } from './support/statistics.ts';
 import { createTracker } from './support/tracking.ts';
 import { deliveringEnv } from './support/webhooks.ts';
@@ -26,6 +29,7 @@ const ADDRESSES = 1_000_000;
 const DOC = fileURLToPath(new URL('../docs/scaling.md', import.meta.url));
 const RESULTS = fileURLToPath(new URL('results/', import.meta.url));
 const MARKED = /(<!-- figures -->\n)[\s\S]*?(\n<!-- end of figures -->)/;
+const SHARING = /(<!-- sharing -->\n)[\s\S]*?(\n<!-- end of sharing -->)/;
 
 const { values, positionals } = parseArgs({
   options: { quick: { type: 'boolean', default: false } },
@@ -105,6 +109,19 @@ const measure = async (size: Size): Promise<{ figures: number[]; machine: string
   return { figures: [saved, fresh, captured, delivered], machine };
 };
 
+/** Puts text between the two marks of the page. */
+const intoPage = (marked: RegExp, text: string): void => {
+  const page = readFileSync(DOC, 'utf8');
+  if (!marked.test(page)) throw new Error('docs/scaling.md has no place for the figures');
+  writeFileSync(DOC, page.replace(marked, `$1${text}$2`));
+};
+
+const runSharing = async (): Promise<void> => {
+  const text = await measureSharing(bench);
+  process.stdout.write(`${text}\n`);
+  if (!values.quick) intoPage(SHARING, text);
+};
+
 const nameOf = (size: Size): string => (size === 'all' ? 'one, both roles' : `${size} api, ${size} workers`);
 
 const run = async (): Promise<void> => {
@@ -124,9 +141,7 @@ const run = async (): Promise<void> => {
   const text = `${on}\n\n${lines.join('\n')}`;
   process.stdout.write(`${text}\n`);
   if (values.quick || chosen.length < SIZES.length) return;
-  const page = readFileSync(DOC, 'utf8');
-  if (!MARKED.test(page)) throw new Error('docs/scaling.md has no place for the figures');
-  writeFileSync(DOC, page.replace(MARKED, `$1${text}$2`));
+  intoPage(MARKED, text);
   const file = `${RESULTS}${new Date().toISOString().slice(0, 10)}-scaling.md`;
   writeFileSync(file, `# Scaling\n\n${text}\n`);
   say(`wrote ${DOC} and ${file}`);
@@ -136,7 +151,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => void undoAll().finally(() => process.exit(1)));
 }
 try {
-  await run();
+  await (positionals[0] === 'sharing' ? runSharing() : run());
 } finally {
   await undoAll();
 }

@@ -121,8 +121,18 @@ export async function startWorkers(
 export const workerGroups = (runtime: Runtime, leases: Leases): readonly Group[] =>
   groupsOf(workerModules(openWorkerContext(runtime, leases, createMetrics(), undefined)));
 
+/** A process that joins another is given its last groups, and a third one the next: the busy ones are then apart. */
+const ORDER: Readonly<Record<keyof typeof projectionGroups, number>> = {
+  visits: 0,
+  signals: 1,
+  lookups: 2,
+  webhooks: 3,
+};
+
 const groupsOf = (modules: readonly WorkerModule[]) =>
-  Object.values(projectionGroups).map((group) => ({
-    ...group,
-    processors: modules.flatMap(({ processors }) => processors?.[group.name] ?? []),
-  }));
+  Object.values(projectionGroups)
+    .toSorted((a, b) => ORDER[a.name] - ORDER[b.name])
+    .map((group) => ({
+      ...group,
+      processors: modules.flatMap(({ processors }) => processors?.[group.name] ?? []),
+    }));

@@ -5,6 +5,7 @@ import { ConfigError } from '../platform/config/config.ts';
 import { RELEASE } from '../platform/postgres/upgrade-path.ts';
 import { addAnalyticsCommands, addExportCommand } from './analytics.ts';
 import { addAuditCommands } from './audit.ts';
+import { addCapacityCommand } from './capacity.ts';
 import { addCompletionCommand } from './completion.ts';
 import { addEventsCommands } from './events.ts';
 import { addKeyCommands, addMasterKeyCommands } from './key.ts';
@@ -56,6 +57,7 @@ export function commandLine(): Command {
     .action(async ({ role }: { role: Role }) => (await import('../bin/serve.ts')).serve(role, process.env));
   addStatusCommand(program);
   addDoctorCommand(program);
+  addCapacityCommand(program);
   addUpgradeCommands(program);
   addPartnerLifeCommands(addPartnerCommands(program));
   addKeyCommands(program);
@@ -77,6 +79,8 @@ export function commandLine(): Command {
 
 /** A call of each command that needs arguments, for its help and for errors. */
 const EXAMPLES: Readonly<Record<string, string>> = {
+  capacity:
+    'capacity --lookups-per-day 1000000 --visits-per-day 200000 --reveals-per-day 5000 --endpoints 20',
   'partner create': 'partner create "Acme Analytics" --keys 20',
   'partner update': 'partner update demo --requests-per-second 100',
   'key create': 'key create --partner demo --name website --expires-at 2027-06-30',

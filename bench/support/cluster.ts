@@ -13,6 +13,8 @@ import { CEILINGS, KEY_LIMITS, type Product, untilQuiet, withRuntime } from './p
 export interface Cluster extends Product {
   readonly ports: readonly number[];
   readonly url: string;
+  /** Process ids of those that only work. */
+  readonly workers: readonly number[];
 }
 
 /** This number of processes of each role; `all`: one process with both. */
@@ -63,6 +65,7 @@ export const startCluster = async (
     return {
       service,
       url: postgres.url,
+      workers: services.filter((_, nth) => roles[nth] === 'workers').map(({ pid }) => pid),
       ports: answering.map(({ url }) => Number(new URL(url).port)),
       port: Number(new URL(service.url).port),
       keys,

@@ -1,0 +1,58 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Pool } from 'undici';
+
+/** A request of a load. */
+export interface Request {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+export interface Load {
+  readonly url: string;
+  /** Of each number once. */
+  readonly request: (number: number) => Request;
+  /** The only status that is right. */
+  readonly expect: number;
+  /** Requests a second; a machine that cannot answer so many gets fewer. */
+  readonly rate: number;
+  readonly seconds: number;
+}
+
+const CONNECTIONS = 32;
+const TICK_MS = 2;
+
+/** Sends evenly spaced requests. @returns the number of answers @throws Error on another status than expected */
+export async function load({ url, request, expect, rate, seconds }: Load, first: number): Promise<number> {
+  const pool = new Pool(url, { connections: CONNECTIONS, pipelining: 1 });
+  const underWay = new Set<Promise<void>>();
+  let wrong: Error | null = null;
+  const send = async (number: number): Promise<void> => {
+    const { path, ...rest } = request(number);
+    const { statusCode, body } = await pool.request({ path, ...rest });
+    const text = await body.text();
+    if (statusCode !== expect) wrong ??= new Error(`${rest.method} ${path} answered ${statusCode}: ${text}`);
+  };
+  let sent = 0;
+  try {
+    const began = performance.now();
+    for (let ms = 0; ms < seconds * 1_000 && wrong === null; ms = performance.now() - began) {
+      const due = Math.min((ms * rate) / 1_000, sent + CONNECTIONS - underWay.size);
+      for (; sent < due; sent += 1) {
+        const sending = send(first + sent)
+          .catch((error: Error) => {
+            wrong ??= error;
+          })
+          .finally(() => underWay.delete(sending));
+        underWay.add(sending);
+      }
+      await pause(TICK_MS);
+    }
+    await Promise.all(underWay);
+  } finally {
+    await pool.close();
+  }
+  if (wrong !== null) throw wrong;
+  return sent;
+}
