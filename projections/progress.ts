@@ -61,7 +61,7 @@ const positionsIn = (payload: string): Record<string, Position> =>
  * Notified by each projecting transaction with `{ name: position }`. Listeners read positions that are new to them from the table.
  */
 export const PROJECTED_CHANNEL = 'doorplate_projected';
-/** Notified by a process that waits for a leader in another process. */
+/** Notified by a process that waits for a leader in another process, with the names of the consumers: separated by commas; empty: all. */
 const WANTED_CHANNEL = 'doorplate_wanted';
 /** Catches lost notifications while a caller waits. */
 const POLL_MS = 150;
@@ -86,7 +86,7 @@ export interface Progress {
     timeoutMs: number,
     manner?: 'patient',
   ): Promise<boolean>;
-  /** Asks the named consumers, in whichever process, to apply waiting events at once. */
+  /** Asks the named consumers, in whichever process, to apply waiting events at once; no names: all of this process. */
   hurry(names: readonly string[]): void;
   /**
    * Subscribes to requests to hurry. `names`: consumers that run in this process; other processes are notified only for
@@ -126,7 +126,7 @@ class ConsumerProgress implements Progress {
       channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
       onNotification: (channel, payload) => {
         if (channel === PROJECTED_CHANNEL) this.#onProjected(positionsIn(payload));
-        else for (const call of this.#hurried.keys()) call();
+        else this.#hurryHere(payload === '' ? [] : payload.split(','));
       },
       lost: () => this.#onLost(),
     });
@@ -165,10 +165,10 @@ class ConsumerProgress implements Progress {
   }
 
   hurry(names: readonly string[]): void {
-    for (const call of this.#hurried.keys()) call();
+    this.#hurryHere(names);
     const here = new Set([...this.#hurried.values()].flat());
     if (names.every((name) => here.has(name))) return;
-    void notify(this.#options.pool, WANTED_CHANNEL).catch(() => undefined);
+    void notify(this.#options.pool, WANTED_CHANNEL, names.join(',')).catch(() => undefined);
   }
 
   onWanted(names: readonly string[], listener: () => void): () => void {
@@ -182,6 +182,11 @@ class ConsumerProgress implements Progress {
     if (this.#polling) clearTimeout(this.#polling);
     for (const waiter of this.#waiters) waiter.resolve(false);
     await this.#listener.close();
+  }
+
+  #hurryHere(names: readonly string[]): void {
+    for (const [call, covered] of this.#hurried)
+      if (names.length === 0 || covered.some((name) => names.includes(name))) call();
   }
 
   #advance(positions: Readonly<Record<string, Position>>): void {

@@ -206,7 +206,7 @@ const claimTime = async ({ pool, clock }: Runtime, webhook: string): Promise<num
       const { rows } = await client.query({
         name: 'bench_claim',
         text: `select json_array_length(claims) as claimed from work.claim_attempts(
-                 gen_random_uuid(), $1, '{32}', $2, $3, $4, 32, 100000, 10, 60000)`,
+                 gen_random_uuid(), $1, '{32}', $2, $3, $4, '{}', 32, 100000, 10, 60000)`,
         values: [[webhook], new Date(now), new Date(now + 30_000), names],
       });
       times.push(performance.now() - startedAt);

@@ -44,10 +44,10 @@ import type { Runtime } from '../runtime.ts';
 import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context.ts';
 
 /**
- * Read models that a receiver may query when it gets an event: the session or receipt, its tracker, the endpoint and the
+ * Read models that a receiver may query when it gets an event: the session or receipt and its tracker, the endpoint and the
  * delivery. Other read models, such as usage, may be late or stopped without delaying a first attempt.
  */
-const READ_BACK = [trackers, sessions, reveals, webhooks, deliveries, payloads];
+const READ_BACK = { sources: [trackers, sessions, reveals], projections: [webhooks, deliveries, payloads] };
 const PROJECTED_MS = 10_000;
 /** Short, because the read model stops by the same signal as the processor that waits for it. */
 const ENDPOINTS_MS = 1_000;
@@ -128,7 +128,8 @@ export async function startDelivering(runtime: Runtime, metrics: Metrics): Promi
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');
   const worker = startDeliveries({
     ...runtime,
-    projections: READ_BACK.map(({ name }) => name),
+    projections: READ_BACK.projections.map(({ name }) => name),
+    sources: READ_BACK.sources.map(({ name }) => name),
     projected,
     targetsOf: createTargets(runtime),
     bodyOf: createStoredBodies(pool, dayKeys, clock.now),

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../platform/clock/clock.ts';
 import { type DayKeys, tryToOpen } from '../../platform/crypto/keyring.ts';
 import { type MasterKey, openText, type SealedText } from '../../platform/crypto/master-key.ts';
-import { rowLoader } from '../../platform/limits/loaders.ts';
+import { rowLoader, shortCache } from '../../platform/limits/loaders.ts';
 
 /** What signs for an endpoint, as its row has it. */
 interface SecretRow {
@@ -82,32 +82,50 @@ interface SealedBody {
   readonly event_id: string;
   readonly day: string;
   readonly sealed: Buffer;
+  readonly expires_at: Date;
 }
 
+type FindSealed = (eventId: string) => SealedBody | null | Promise<SealedBody | null>;
+
+/** Concurrent calls share a query. */
+const sealedBodies = (pool: pg.Pool): FindSealed =>
+  rowLoader(async (ids) => {
+    const { rows } = await pool.query<SealedBody>({
+      name: 'webhook_bodies',
+      text: 'select event_id, day::text, sealed, expires_at from read.webhook_payload where event_id = any ($1)',
+      values: [ids],
+    });
+    return new Map(rows.map((row) => [row.event_id, row]));
+  });
+
+const openingBodies =
+  (find: FindSealed, dayKeys: DayKeys, now: () => number): StoredBodyOf =>
+  async (eventId) => {
+    const row = await find(eventId);
+    if (row === null || row.expires_at.getTime() <= now()) return null;
+    const key = await dayKeys.of(row.day);
+    return key && (tryToOpen(key, row.sealed, row.event_id) ?? 'unreadable');
+  };
+
 export function createBodies(pool: pg.Pool, dayKeys: DayKeys, now: () => number): BodyOf {
-  const stored = createStoredBodies(pool, dayKeys, now);
+  const stored = openingBodies(sealedBodies(pool), dayKeys, now);
   return async (eventId) => {
     const body = await stored(eventId);
     return body === 'unreadable' ? null : body;
   };
 }
 
-/** Concurrent calls share a query, because an event is often delivered to several endpoints at once. */
+const BODIES_CACHED = 1_000;
+const MOST_BYTES_CACHED = 16_384;
+
+/** An event is often delivered to several endpoints at about the same time: its sealed body is read once. */
 export function createStoredBodies(pool: pg.Pool, dayKeys: DayKeys, now: () => number): StoredBodyOf {
-  const find = rowLoader(async (ids) => {
-    const { rows } = await pool.query<SealedBody>({
-      name: 'webhook_bodies',
-      text: `select event_id, day::text, sealed from read.webhook_payload
-             where event_id = any ($1) and expires_at > $2`,
-      values: [ids, new Date(now())],
-    });
-    return new Map(rows.map((row) => [row.event_id, row]));
+  const read = sealedBodies(pool);
+  const cached = shortCache(async (eventId) => read(eventId), {
+    max: BODIES_CACHED,
+    isCached: (row) => row !== null && row.sealed.length <= MOST_BYTES_CACHED,
   });
-  return async (eventId) => {
-    const row = await find(eventId);
-    const key = row && (await dayKeys.of(row.day));
-    return row && key ? (tryToOpen(key, row.sealed, row.event_id) ?? 'unreadable') : null;
-  };
+  return openingBodies(cached.find, dayKeys, now);
 }
 
 /** Returns how full the fullest partner's queue is, by deliveries or by bytes of payloads: 1 is full. */

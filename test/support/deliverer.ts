@@ -112,6 +112,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
         clock,
         log: stack.log,
         projections: ['deliveries'],
+        sources: [],
         projected: (position) => stack.progress.reached(['deliveries'], position, 5_000, 'patient'),
         targetsOf: async (ids) =>
           new Map(ids.map((id): [string, Target] => [id, { url: id, secrets: [Buffer.from('s')] }])),

@@ -14,6 +14,7 @@ const RULES = {
   holder: randomUUID(),
   leaseMs: 30_000,
   projections: [],
+  sources: [],
   concurrency: 100_000,
   startsPerSecond: 1e9,
   probeEveryMs: 60_000,
@@ -38,14 +39,25 @@ const endpoint = async () => {
     );
   await applied(APPLIED);
   let due = NOW - DAY;
-  const claims = (pool: Pick<pg.Pool, 'query'>) =>
-    new DeliveryClaims(pool as pg.Pool, { ...RULES, holder: randomUUID(), projections: [projection] });
-  const take = async (now: number, count = 32, pool: Pick<pg.Pool, 'query'> = stack.pool): Promise<Taken> => {
-    const [taken] = await claims(pool).take([{ webhookId: added.webhookId, count }], now);
+  const claims = (pool: Pick<pg.Pool, 'query'>, sources: readonly string[]) =>
+    new DeliveryClaims(pool as pg.Pool, {
+      ...RULES,
+      holder: randomUUID(),
+      projections: [projection],
+      sources,
+    });
+  const take = async (
+    now: number,
+    count = 32,
+    pool: Pick<pg.Pool, 'query'> = stack.pool,
+    sources: readonly string[] = [],
+  ): Promise<Taken> => {
+    const [taken] = await claims(pool, sources).take([{ webhookId: added.webhookId, count }], now);
     if (!taken) throw new Error('the endpoint is missing');
     return taken;
   };
   return {
+    webhookId: added.webhookId,
     applied,
     take,
     /** `recordedAt`: when its due time was recorded, an hour before it. */
@@ -81,6 +93,34 @@ it('claims a delivery that a fast clock recorded an hour ahead', async () => {
   await one.add('expired', 900, NOW + HOUR);
   await one.add('claimable', 1, NOW + 2 * HOUR);
   expect((await one.take(NOW)).claims).toMatchObject([{ ahead: true }]);
+});
+
+it('claims a delivery once the read models of its source have applied the event that it speaks of', async () => {
+  const { webhookId, ...one } = await endpoint();
+  await one.add('claimable', 3);
+  await stack.pool.query('update read.webhook_health set fanned_out_to = $2 where webhook_id = $1', [
+    webhookId,
+    APPLIED - 10,
+  ]);
+  const source = randomUUID();
+  const claimedWithSourceAt = async (position: number | null): Promise<number | undefined> => {
+    await stack.pool.query(
+      `insert into read.projection (name, position) values ($1, $2)
+       on conflict (name) do update set position = excluded.position`,
+      [source, position],
+    );
+    return (await one.take(NOW, 1, stack.pool, [source])).claims.length;
+  };
+  expect(await claimedWithSourceAt(null)).toBe(0);
+  expect(await claimedWithSourceAt(APPLIED - 11)).toBe(0);
+  expect(await claimedWithSourceAt(APPLIED - 10)).toBe(1);
+  // Newer events of the endpoint do not hold back a delivery that the read models of the sources have passed.
+  await stack.pool.query('update read.webhook_health set fanned_out_to = $2 where webhook_id = $1', [
+    webhookId,
+    APPLIED + 50,
+  ]);
+  expect(await claimedWithSourceAt(APPLIED - 1)).toBe(0);
+  expect(await claimedWithSourceAt(APPLIED)).toBe(1);
 });
 
 it('claims due-time first once the read model has caught up', async () => {

@@ -386,6 +386,7 @@ describe('the deliveries of a partner who is suspended', () => {
       ...rules,
       holder: randomUUID(),
       projections: ['of the test'],
+      sources: [],
     });
     const take = () => claims.take([{ webhookId: endpoint.webhook_id, count: 1 }], AT + HOUR);
     const none = [{ webhookId: endpoint.webhook_id, claims: [], againAt: Number.POSITIVE_INFINITY }];

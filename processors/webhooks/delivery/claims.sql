@@ -5,9 +5,11 @@
 -- poll it again; `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late.
 -- `work.webhook_slot` has one row per endpoint: what its attempts have used of its limits (starts, failures in a row). The
 -- lock on that row decides which worker claims; a locked endpoint is skipped.
--- Deliveries are claimed due-time first. Those whose payload has expired, or that a read model has not applied, are left out.
+-- Deliveries are claimed due-time first. Those whose payload has expired, or that a read model has not applied, are left out:
+-- `projections` must have applied the delivery itself, `sources` the event that it speaks of. All events of an endpoint's deliveries
+-- are up to `fanned_out_to`; where `sources` are behind that, they must have applied the delivery, which comes later in the log.
 create or replace function work.claim_attempts(
-  holder_id uuid, webhook_ids uuid[], wanted integer[], at timestamptz, lease_until timestamptz, projections text[],
+  holder_id uuid, webhook_ids uuid[], wanted integer[], at timestamptz, lease_until timestamptz, projections text[], sources text[],
   concurrency integer, starts_per_second double precision, failures_to_open integer, probe_ms double precision
 ) returns table (webhook_id uuid, claims json, again_at timestamptz)
 language plpgsql
@@ -21,6 +23,9 @@ declare
   usage work.webhook_slot;
   health read.webhook_health;
   applied bigint;
+  sources_applied bigint;
+  -- Deliveries up to this position may be claimed.
+  readable_to bigint;
   at_ms double precision := extract(epoch from at) * 1000;
   -- Starts per second by GCRA. A tenth of a second's starts may come at once; the others are slower by as many, so that no
   -- second has more than the limit.
@@ -44,6 +49,8 @@ declare
 begin
   select case when count(p.position) = cardinality(projections) then min(p.position) end into applied
   from read.projection p where p.name = any (projections);
+  select case when count(p.position) = cardinality(sources) then coalesce(min(p.position), 9223372036854775807) end
+  into sources_applied from read.projection p where p.name = any (sources);
 
   -- Ordered, because concurrent inserts of the same endpoints in different orders would deadlock.
   insert into work.webhook_slot (webhook_id, paid_until_ms, failures_in_row)
@@ -68,6 +75,11 @@ begin
       return next;
       continue;
     end if;
+
+    readable_to := case
+      when sources_applied >= coalesce(health.fanned_out_to, -1) then applied
+      when sources_applied < applied then sources_applied
+      when sources_applied is not null then applied end;
 
     -- The breaker: while it is open, one attempt at a time probes the endpoint. While it is closed, `concurrency` may run.
     select count(*) into running from work.delivery_claim c
@@ -110,7 +122,7 @@ begin
     with candidate as materialized (
       (select d.*, false as ahead from read.webhook_delivery d
        where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
-         and d.position <= applied and d.payload_expires_at > at
+         and d.position <= readable_to and d.payload_expires_at > at
          and not exists (
            select from work.delivery_claim c
            where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
@@ -121,7 +133,7 @@ begin
       (select d.*, true as ahead from read.webhook_delivery d
        where d.webhook_id = webhook_ids[i] and d.state = 'pending'
          and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > ahead_after
-         and d.next_attempt_at > at and d.position <= applied and d.payload_expires_at > at
+         and d.next_attempt_at > at and d.position <= readable_to and d.payload_expires_at > at
          and not exists (
            select from work.delivery_claim c
            where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
@@ -169,7 +181,7 @@ begin
       where n.webhook_id = webhook_ids[i] and n.state = 'pending'
       order by n.position desc
       limit 1) d
-    where d.position > coalesce(applied, -1);
+    where d.position > coalesce(readable_to, -1);
     if newest <= at and newest > at - behind_since then
       again_at := least(again_at, at + behind_again);
     end if;

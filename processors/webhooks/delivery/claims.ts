@@ -48,6 +48,8 @@ export interface ClaimRules {
   readonly leaseMs: number;
   /** Read models that must have applied the log up to the delivery's position before it is claimed. */
   readonly projections: readonly string[];
+  /** Read models that must have applied the event that the delivery speaks of. */
+  readonly sources: readonly string[];
   /** Limits of one endpoint over all workers: concurrent attempts, and starts per second. */
   readonly concurrency: number;
   readonly startsPerSecond: number;
@@ -73,14 +75,14 @@ export class DeliveryClaims {
 
   /** Claims due deliveries of these endpoints within their limits. */
   async take(wanted: readonly Wanted[], now: number): Promise<Taken[]> {
-    const { holder, leaseMs, projections, concurrency, startsPerSecond, probeEveryMs } = this.#rules;
+    const { holder, leaseMs, projections, sources, concurrency, startsPerSecond, probeEveryMs } = this.#rules;
     const { rows } = await this.#pool.query<{
       webhook_id: string;
       claims: Omit<DeliveryClaim, 'webhook_id'>[];
       again_at: Date | null;
     }>({
       name: 'claim_attempts',
-      text: 'select * from work.claim_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)',
+      text: 'select * from work.claim_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
       values: [
         holder,
         wanted.map(({ webhookId }) => webhookId),
@@ -88,6 +90,7 @@ export class DeliveryClaims {
         new Date(now),
         new Date(now + leaseMs),
         projections,
+        sources,
         concurrency,
         startsPerSecond,
         BREAKER_OPENS_AFTER,

@@ -123,6 +123,8 @@ export interface DeliverOptions extends AttemptDeps, ProcessorDeps {
   readonly log: Logger;
   /** Read models that must have applied the log up to the delivery's position before it is claimed. */
   readonly projections: readonly string[];
+  /** Read models that must have applied the event that the delivery speaks of. */
+  readonly sources: readonly string[];
   /** Waits until the read model of deliveries reaches the position; false after a time limit. */
   readonly projected: (position: Position | null) => Promise<boolean>;
   /** Limits of one endpoint over all processes: concurrent attempts, and starts per second. */
