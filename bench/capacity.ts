@@ -1,7 +1,7 @@
 /**
  * `node bench/capacity.ts [SECONDS]`: measures what operations cost on this machine, for the figures that `doorplate capacity`
  * ships with (`cli/capacity/shipped.json`): those on PostgreSQL alone or, with EVENTSTORE_URL, EVENTSTORE_PID and EVENTSTORE_NAME of
- * a node with nothing else on it, those beside EventStoreDB. Run both on one machine on one day.
+ * a node with an empty log, those beside EventStoreDB. Run both on one machine on one day.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -91,7 +91,7 @@ export async function calibrate({ seconds, node, onStep, signal }: CalibrateOpti
     step();
     await installation.stop('workers');
     const withoutWorkers = await connections(installation);
-    const group_events_per_second = await catchUp(installation, run, seconds * HALF, OF_VISITS);
+    const group_events_per_second = await catchUp(installation, run, seconds, OF_VISITS);
     step();
     const fanned_out_per_second = await catchUp(installation, run, seconds * HALF, OF_WEBHOOKS);
     await installation.stop('workers');

@@ -29,8 +29,7 @@ export interface Settings {
 }
 
 const GROUP_SEEN = 'status: "Projections and processors" (behind); doorplate_behind_seconds; DoorplateBehind';
-const INSTALLATIONS =
-  'divide the partners over more installations, each with stores of its own (docs/scaling.md, More installations)';
+const INSTALLATIONS = 'divide the partners over more installations (docs/scaling.md, More installations)';
 
 /** Returns the limits of an installation with these settings. */
 export function limitsOf(figures: Figures, store: Store, traffic: Traffic, settings: Settings): Limit[] {

@@ -179,10 +179,13 @@ const namesIn = (reports: readonly StoreReport[]): Set<string> =>
 const breakLines = (breaks: readonly Break[], explained: ReadonlySet<string>): string[] =>
   breaks.length === 0
     ? ['nothing, up to the last step']
-    : breaks.flatMap(({ at, limit: { name, from, seen, remedy } }, nth) => [
-        `(${nth + 1}) at ${timesText(at)}: ${name}; ${from}`,
-        ...(explained.has(name) ? [] : [`    seen: ${seen}`, `    do: ${remedy}`]),
-      ]);
+    : breaks.flatMap(({ at, limit: { name, from, seen, remedy } }, nth) => {
+        const like = breaks.findIndex(({ limit }) => limit.seen === seen && limit.remedy === remedy);
+        const line = `(${nth + 1}) at ${timesText(at)}: ${name}; ${from}`;
+        if (explained.has(name)) return [line];
+        if (like < nth) return [line, `    seen and done: as (${like + 1})`];
+        return [line, `    seen: ${seen}`, `    do: ${remedy}`];
+      });
 
 const timesText = (times: number): string => `${number(times)}×`;
 
