@@ -32,6 +32,9 @@ declare
   burst double precision := greatest(1, floor(starts_per_second / 10));
   ms_per_start double precision := 1000 / greatest(starts_per_second - burst, starts_per_second * 0.9);
   burst_ms double precision := (burst - 1) * ms_per_start;
+  -- An endpoint at its limit of starts is polled again when half of a burst may start: one start after the other would cost a poll, a
+  -- read, an append and a commit each.
+  gather_ms double precision := burst_ms / 2;
   poll_again interval := interval '25 milliseconds';
   -- A read model that is behind a new delivery catches up within a second or so, of which nothing notifies.
   behind_since interval := interval '2 seconds';
@@ -111,7 +114,7 @@ begin
     startable := floor(greatest(-1, least((at_ms + burst_ms - usage.paid_until_ms) / ms_per_start + 1e-6, 1e6)))::integer + 1;
     if room > 0 and startable < 1 then
       room := 0;
-      again_at := at + (usage.paid_until_ms - burst_ms - at_ms) * interval '1 millisecond';
+      again_at := at + (usage.paid_until_ms - gather_ms - at_ms) * interval '1 millisecond';
     end if;
     room := least(room, startable);
     if room < 1 then
@@ -167,7 +170,8 @@ begin
       where s.webhook_id = webhook_ids[i];
     end if;
     if claimed = room then
-      again_at := at;
+      again_at := case when room < startable then at
+        else at + greatest(0, usage.paid_until_ms + claimed * ms_per_start - gather_ms - at_ms) * interval '1 millisecond' end;
       return next;
       continue;
     end if;
