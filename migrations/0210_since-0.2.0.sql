@@ -534,3 +534,4 @@ begin
   from judged j left join (select i.stream, max(i.position) as top from inserted i group by i.stream) n using (stream)
   order by j.nth;
 end $$;
+comment on table eventlog.event is 'The log. Written by eventlog.append_batch and eventlog.append_streams alone.';

@@ -120,7 +120,7 @@ const toLines = (
     {
       row,
       ratio: medianRatio(rates(a), rates(raw)),
-      target: { atLeast: 0.35 },
+      target: { atLeast: 0.5 },
       a: captured,
       b: { of: `single appends, ${CONNECTIONS} callers`, value: median(rates(raw)), unit: '/s' },
       notes: [
@@ -138,7 +138,7 @@ const toLines = (
     {
       row: `${row}, to a bare route`,
       ratio: medianRatio(rates(a), rates(bare)),
-      target: null,
+      target: { atLeast: 0.12 },
       a: captured,
       b: { of: 'bare Fastify route, 204', value: median(rates(bare)), unit: '/s' },
       notes: [`CPU a request of the bare route: ${micros(bare, 'server')} µs`, generatorNote(a, bare)],

@@ -4,7 +4,7 @@ import { residentMemory } from '../support/proc.ts';
 import { savedAnswer, savedPlan } from './saved-lookups.ts';
 import { newPlan } from './submissions.ts';
 
-const LIMIT_MB = 250;
+const LIMIT_MB = 220;
 
 /**
  * The server process's resident memory after the loads of the rows before, and after another of either kind.

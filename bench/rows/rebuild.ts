@@ -46,7 +46,7 @@ const measure = async (
   return {
     row: 'projection rebuild',
     ratio: medianRatio(a, b),
-    target: { atLeast: 0.2 },
+    target: { atLeast: 0.5 },
     a: { of: 'all read models, one pass', value: median(a), unit: ' events/s' },
     b: { of: 'reading the same events', value: median(b), unit: ' events/s' },
     notes: [`${events} events`],

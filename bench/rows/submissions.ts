@@ -121,7 +121,7 @@ const toLine = (row: string, a: readonly Loaded[], b: readonly Raw[]): Line => {
   return {
     row,
     ratio: medianRatio(rates(a), rates(b)),
-    target: { atLeast: 0.2 },
+    target: { atLeast: 0.3 },
     a: { of: `POST /v1/lookup, new, ${CALLERS} callers`, value: median(rates(a)), unit: '/s' },
     b: { of: `single appends, ${CALLERS} callers`, value: median(rates(b)), unit: '/s' },
     notes: [
