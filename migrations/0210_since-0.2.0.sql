@@ -500,7 +500,8 @@ begin
   with wanted as materialized (
          select a.nth, a.stream, a.expected, a.count, coalesce(s.revision, -1) as at, coalesce(s.expired, false) as expired
          from unnest(streams, expected, counts) with ordinality as a (stream, expected, count, nth)
-         left join eventlog.stream s on s.name = a.stream),
+         -- Each by its index: a join that was planned while there were few streams would read all of them later.
+         left join lateral (select h.revision, h.expired from eventlog.stream h where h.name = a.stream limit 1) s on true),
        event as materialized (
          select * from unnest(ids, types, datas, metadatas, appends, numbers) as e (id, type, data, metadata, nth, number)),
        -- Events of an append that is repeated, and their ids in other streams.
