@@ -158,11 +158,21 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     if ('retried_at' in data && 'deliveries' in data) for (const [id] of data.deliveries) ids.add(id);
     if ('delivery_ids' in data) for (const id of data.delivery_ids) ids.add(id);
   }
-  const known =
+  // Pipelined: each waits for no other's rows.
+  const [known, health] = await Promise.all([
     ids.size === 0
       ? []
-      : (await db.query<DeliveryRow>({ name: 'known_deliveries', text: DELIVERIES, values: [[...ids]] }))
-          .rows;
+      : db
+          .query<DeliveryRow>({ name: 'known_deliveries', text: DELIVERIES, values: [[...ids]] })
+          .then(({ rows }) => rows),
+    db
+      .query<HealthRow>({
+        name: 'known_health',
+        text: `${HEALTH} where webhook_id = any ($1)`,
+        values: [[...webhooks]],
+      })
+      .then(({ rows }) => rows),
+  ]);
   for (const { recovery_id } of known) if (recovery_id !== null) recoveryIds.add(recovery_id);
   const recoveries =
     recoveryIds.size === 0
@@ -174,13 +184,6 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
             values: [[...recoveryIds]],
           })
         ).rows;
-  const health = (
-    await db.query<HealthRow>({
-      name: 'known_health',
-      text: `${HEALTH} where webhook_id = any ($1)`,
-      values: [[...webhooks]],
-    })
-  ).rows;
   // A new endpoint has the suspension of its partner.
   const partners = [...changingPartners, ...(health.length < webhooks.size ? partnerIds : [])];
   const suspended = partners.length === 0 ? [] : await loadSuspensions(partners, db);
