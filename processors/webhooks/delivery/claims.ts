@@ -183,10 +183,6 @@ export class HeldClaims {
   }
 
   #tend(): void {
-    if (this.#renewed.size + this.#toRelease.length === 0) {
-      clearInterval(this.#timer);
-      this.#timer = undefined;
-    }
     this.#working = this.#working
       .then(() => this.#releaseBatch())
       .then(() => this.#renew())
@@ -195,7 +191,15 @@ export class HeldClaims {
           { error: String(error) },
           'delivery claims were not renewed or released; retry scheduled',
         ),
-      );
+      )
+      // Not before: a release that fails puts its claims back.
+      .then(() => this.#restIfNoneIsHeld());
+  }
+
+  #restIfNoneIsHeld(): void {
+    if (this.#renewed.size + this.#toRelease.length > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   /** Releases claims after their outcomes, the last at `position`, are projected. */
