@@ -112,7 +112,7 @@ const measure = async (size: Size): Promise<{ figures: number[]; machine: string
 /** Puts text between the two marks of the page. */
 const intoPage = (marked: RegExp, text: string): void => {
   const page = readFileSync(DOC, 'utf8');
-  if (!marked.test(page)) throw new Error('docs/scaling.md has no place for the figures');
+  if (!marked.test(page)) throw new Error(`docs/scaling.md has no text that matches ${marked}`);
   writeFileSync(DOC, page.replace(marked, `$1${text}$2`));
 };
 

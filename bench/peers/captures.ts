@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
 import { reap } from '../../test/support/reaped.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
@@ -6,8 +7,7 @@ import { startChild } from '../support/child.ts';
 import { startCluster } from '../support/cluster.ts';
 import { load } from '../support/load.ts';
 import type { LoadPlan } from '../support/load-plan.ts';
-import { cpuOf, cpuOfFamily } from '../support/proc.ts';
-import { median, medianRatio } from '../support/statistics.ts';
+import { compared } from '../support/statistics.ts';
 import { createTracker } from '../support/tracking.ts';
 import { NoPeer } from './install.ts';
 import { startUmami } from './umami.ts';
@@ -163,14 +163,12 @@ const toLines = (
   theirs: readonly Measured[],
   without: string,
 ): Line[] => {
-  const compare = (key: keyof Measured, what: string, unit: string) => {
-    const [a, b] = [ours.map((one) => one[key]), theirs.map((one) => one[key])];
-    return {
-      ratio: medianRatio(a, b),
-      a: { of: what, value: median(a), unit },
-      b: { of, value: median(b), unit },
-    };
-  };
+  const compare = (key: keyof Measured, what: string, unit: string) =>
+    compared(
+      { of: what, values: ours.map((one) => one[key]) },
+      { of, values: theirs.map((one) => one[key]) },
+      unit,
+    );
   return [
     {
       row: `visits made durable, to ${peer}`,

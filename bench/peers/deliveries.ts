@@ -1,12 +1,12 @@
+import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
 import { reap } from '../../test/support/reaped.ts';
 import { measureDeliveries, OF_A_PARTNER, SESSIONS_A_SECOND, subscribe } from '../rows/deliveries.ts';
 import { startWebhookSink, type WebhookSink } from '../support/bare-deliveries.ts';
-import type { Bench, Figure, Line, Row } from '../support/bench.ts';
+import type { Bench, Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
-import { cpuOf, cpuOfFamily } from '../support/proc.ts';
 import type { Product } from '../support/product.ts';
-import { median, medianRatio, percentile } from '../support/statistics.ts';
+import { compared, percentile } from '../support/statistics.ts';
 import { createTracker } from '../support/tracking.ts';
 import { captureToReceiver, createEndpoint, startDelivering, waitsOf } from '../support/webhooks.ts';
 import { installPeers, versionOf } from './install.ts';
@@ -167,14 +167,12 @@ const toLines = (
   ours: readonly Measured[],
   theirs: readonly Measured[],
 ): Line[] => {
-  const compare = (key: keyof Measured, of: string, unit: string) => {
-    const [a, b] = [ours.map((one) => one[key]), theirs.map((one) => one[key])];
-    const figures: { a: Figure; b: Figure } = {
-      a: { of, value: median(a), unit },
-      b: { of: versionOf(library), value: median(b), unit },
-    };
-    return { ratio: medianRatio(a, b), ...figures };
-  };
+  const compare = (key: keyof Measured, of: string, unit: string) =>
+    compared(
+      { of, values: ours.map((one) => one[key]) },
+      { of: versionOf(library), values: theirs.map((one) => one[key]) },
+      unit,
+    );
   return [
     {
       row: `deliveries to ${library}`,

@@ -1,9 +1,9 @@
+import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
 import { reap } from '../../test/support/reaped.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
-import { cpuOf, cpuOfFamily } from '../support/proc.ts';
-import { median, medianRatio } from '../support/statistics.ts';
+import { compared, median } from '../support/statistics.ts';
 import { installPeers, versionOf } from './install.ts';
 import type { Done, Side, Work } from './serve-events.ts';
 
@@ -107,10 +107,12 @@ const toLine = (
   };
   return {
     row,
-    ratio: medianRatio(rates(ours), rates(theirs)),
+    ...compared(
+      { of, values: rates(ours) },
+      { of: versionOf('@event-driven-io/emmett-postgresql'), values: rates(theirs) },
+      unit,
+    ),
     target: atLeast === null ? null : { atLeast },
-    a: { of, value: median(rates(ours)), unit },
-    b: { of: versionOf('@event-driven-io/emmett-postgresql'), value: median(rates(theirs)), unit },
     notes: [`CPU of process and PostgreSQL, each: ${micros(ours)} µs to ${micros(theirs)} µs`, notes[work]],
   };
 };

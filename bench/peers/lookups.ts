@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { cpuOf } from '../../cli/capacity/processes.ts';
 import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
 import { makeMmdb } from '../../test/support/mmdb.ts';
 import { savedAnswer, savedPlan } from '../rows/saved-lookups.ts';
@@ -9,9 +10,8 @@ import { directoryOfBlocks } from '../support/addresses.ts';
 import type { Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
 import { generatorNote, type Loaded, load } from '../support/load.ts';
-import { cpuOf } from '../support/proc.ts';
 import { startProduct } from '../support/product.ts';
-import { alternate, median, medianRatio } from '../support/statistics.ts';
+import { alternate, compared } from '../support/statistics.ts';
 
 const START_MS = 10_000;
 
@@ -63,10 +63,12 @@ const toLines = (a: readonly Loaded[], b: readonly Loaded[]): Line[] => {
   return [
     {
       row: 'saved lookups to a bare route with maxmind',
-      ratio: medianRatio(rates(a), rates(b)),
+      ...compared(
+        { of: 'GET /v1/lookup, saved, 64 connections', values: rates(a) },
+        { of: peer, values: rates(b) },
+        '/s',
+      ),
       target: null,
-      a: { of: 'GET /v1/lookup, saved, 64 connections', value: median(rates(a)), unit: '/s' },
-      b: { of: peer, value: median(rates(b)), unit: '/s' },
       notes: [
         'The bare route reads the same file, and knows no key, no limit, no usage, no price, no age of a result and no second provider',
         generatorNote(a, b),
@@ -74,10 +76,12 @@ const toLines = (a: readonly Loaded[], b: readonly Loaded[]): Line[] => {
     },
     {
       row: 'CPU of a saved lookup to a bare route with maxmind',
-      ratio: medianRatio(micros(a), micros(b)),
+      ...compared(
+        { of: 'CPU a lookup, PostgreSQL included', values: micros(a) },
+        { of: peer, values: micros(b) },
+        ' µs',
+      ),
       target: null,
-      a: { of: 'CPU a lookup, PostgreSQL included', value: median(micros(a)), unit: ' µs' },
-      b: { of: peer, value: median(micros(b)), unit: ' µs' },
       notes: [],
     },
   ];

@@ -200,5 +200,5 @@ for await (const line of createInterface({ input: process.stdin })) {
     process.stdout.write('{}\n');
   }
 }
-// Whoever started this stops PostgreSQL with its folder, after the queue.
+// PostgreSQL still runs: the bench ends it when it removes the folder.
 process.exit(0);

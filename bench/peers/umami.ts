@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import pg from 'pg';
+import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
@@ -13,7 +14,6 @@ import { reap, reapProcess } from '../../test/support/reaped.ts';
 import { until } from '../../test/support/until.ts';
 import type { Bench } from '../support/bench.ts';
 import type { Meters } from '../support/load.ts';
-import { cpuOf, cpuOfFamily } from '../support/proc.ts';
 import { NoPeer } from './install.ts';
 
 const READY_MS = 60_000;

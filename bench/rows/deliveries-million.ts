@@ -1,12 +1,12 @@
 /** One measurement in one file: how the endpoint is filled, what is measured, and the lines of the report. */
 import type pg from 'pg';
 import type { Runtime } from '../../bin/runtime.ts';
+import { residentMemory } from '../../cli/capacity/processes.ts';
 import { allProjections } from '../../projections/all.ts';
 import { addressOf } from '../support/addresses.ts';
 import { startWebhookSink, type WebhookSink } from '../support/bare-deliveries.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { load } from '../support/load.ts';
-import { residentMemory } from '../support/proc.ts';
 import type { Product } from '../support/product.ts';
 import { alternate, median, medianRatio, percentile } from '../support/statistics.ts';
 import { capture, createTracker } from '../support/tracking.ts';

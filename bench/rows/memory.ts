@@ -1,6 +1,6 @@
+import { residentMemory } from '../../cli/capacity/processes.ts';
 import type { Row } from '../support/bench.ts';
 import { load } from '../support/load.ts';
-import { residentMemory } from '../support/proc.ts';
 import { savedAnswer, savedPlan } from './saved-lookups.ts';
 import { newPlan } from './submissions.ts';
 

@@ -1,8 +1,8 @@
 import pg from 'pg';
+import { residentMemory } from '../../cli/capacity/processes.ts';
 import { sqlAddressOf } from '../support/addresses.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { load } from '../support/load.ts';
-import { residentMemory } from '../support/proc.ts';
 import { type Product, startProduct } from '../support/product.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 import { savedAnswer } from './saved-lookups.ts';

@@ -1,8 +1,8 @@
+import { cpuOf } from '../../cli/capacity/processes.ts';
 import type { Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
 import { type Loaded, load } from '../support/load.ts';
 import type { LoadPlan } from '../support/load-plan.ts';
-import { cpuOf } from '../support/proc.ts';
 import { median } from '../support/statistics.ts';
 import { savedAnswer, savedPlan } from './saved-lookups.ts';
 

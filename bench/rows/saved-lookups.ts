@@ -1,8 +1,8 @@
+import { cpuOf } from '../../cli/capacity/processes.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
 import { generatorNote, type Loaded, load } from '../support/load.ts';
 import type { LoadPlan, Lookups } from '../support/load-plan.ts';
-import { cpuOf } from '../support/proc.ts';
 import { type Product, startProduct } from '../support/product.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 

@@ -1,6 +1,6 @@
+import { residentMemory } from '../../cli/capacity/processes.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { load } from '../support/load.ts';
-import { residentMemory } from '../support/proc.ts';
 import { type Product, startProduct } from '../support/product.ts';
 import { fillSessions } from '../support/sessions.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';

@@ -1,3 +1,4 @@
+import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
 import { reap } from '../../test/support/reaped.ts';
 import { startWebhookSink } from '../support/bare-deliveries.ts';
@@ -6,7 +7,6 @@ import { startChild } from '../support/child.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { type Loaded, load, type Meters } from '../support/load.ts';
 import type { LoadPlan } from '../support/load-plan.ts';
-import { cpuOf, cpuOfFamily } from '../support/proc.ts';
 import { COUNTING_STATEMENTS, type DatabaseWork, openDatabaseWork } from '../support/statements.ts';
 import { INSERT, type Kind, prepareKinds } from '../support/unit-kinds.ts';
 import { deliveringEnv } from '../support/webhooks.ts';

@@ -1,7 +1,7 @@
+import { cpuOf } from '../../cli/capacity/processes.ts';
 import { makeAuthority } from '../../test/support/certificates.ts';
 import type { BareDeliverer } from '../deliver-bare.ts';
 import { type Child, startChild } from './child.ts';
-import { cpuOf } from './proc.ts';
 
 /** Webhook endpoints in a separate process. */
 export interface WebhookSink {

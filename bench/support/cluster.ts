@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
 import { reap } from '../../test/support/reaped.ts';
 import { type Service, startService } from '../../test/support/service.ts';
 import { directoryOfBlocks } from './addresses.ts';
-import { cpuOf, cpuOfFamily } from './proc.ts';
 import { CEILINGS, KEY_LIMITS, type Product, untilQuiet, withRuntime } from './product.ts';
 
 /** Several processes on one PostgreSQL. */

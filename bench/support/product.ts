@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
+import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import type { Position } from '../../event-store/port.ts';
 import { loadConfig } from '../../platform/config/config.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
@@ -10,7 +11,6 @@ import { reap } from '../../test/support/reaped.ts';
 import { type Service, startService } from '../../test/support/service.ts';
 import { directoryOfBlocks } from './addresses.ts';
 import type { Meters } from './load.ts';
-import { cpuOf, cpuOfFamily } from './proc.ts';
 
 /** `doorplate serve` in a separate process, durable, with its limits on and their ceilings high. */
 export interface Product {

@@ -1,7 +1,7 @@
+import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
 import { reap } from '../../test/support/reaped.ts';
 import { type Child, startChild } from './child.ts';
-import { cpuOf, cpuOfFamily } from './proc.ts';
 
 /** The rate of single appends of a separate event store. */
 export interface RawAppends {

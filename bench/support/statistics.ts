@@ -1,3 +1,5 @@
+import type { Line } from './bench.ts';
+
 /** The median; of an even number the mean of the two in the middle. */
 export const median = (values: readonly number[]): number => {
   const sorted = [...values].sort((a, b) => a - b);
@@ -31,6 +33,19 @@ export const alternate = async <A, B>(
   }
   return { a, b };
 };
+
+/** What a figure is of, and its value in each round. */
+interface Rounds {
+  readonly of: string;
+  readonly values: readonly number[];
+}
+
+/** Returns the ratio of a line and its two figures, all by their medians. */
+export const compared = (a: Rounds, b: Rounds, unit: string): Pick<Line, 'ratio' | 'a' | 'b'> => ({
+  ratio: medianRatio(a.values, b.values),
+  a: { of: a.of, value: median(a.values), unit },
+  b: { of: b.of, value: median(b.values), unit },
+});
 
 /** The median over the rounds of `a` to `b`. */
 export const medianRatio = (a: readonly number[], b: readonly number[]): number =>

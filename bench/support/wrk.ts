@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { cpuOf } from '../../cli/capacity/processes.ts';
 import { reapProcess } from '../../test/support/reaped.ts';
 import type { LoadPlan, LoadResult } from './load-plan.ts';
-import { cpuOf } from './proc.ts';
 import { requestsOf } from './request-texts.ts';
 
 /** Rows that use `wrk` are skipped by name without it. */

@@ -55,12 +55,12 @@ const NEAR = 0.8;
 interface Condition {
   readonly about: string;
   readonly data: Readonly<Record<string, unknown>>;
-  /** It keeps an occurrence alive, and makes no alert. */
-  readonly quiet: boolean;
+  /** It keeps an occurrence alive, and makes no alert. Default: false. */
+  readonly quiet?: boolean;
 }
 
 /**
- * The same conditions with when each began: at the first run that saw it since a run that did not. One that ends and comes again
+ * Those that are not quiet, with when each began: at the first run that saw it since a run that did not. One that ends and comes again
  * begins anew, and so is another occurrence. Runs of several processes agree, since the table keeps the beginnings.
  */
 async function beginnings(
@@ -82,7 +82,9 @@ async function beginnings(
     [type, JSON.stringify(found.map(({ about }) => about)), new Date(now)],
   );
   const began = new Map(rows.map(({ about, began_at }) => [about, isoTime(began_at.getTime())]));
-  return found.map((condition) => ({ ...condition, began: began.get(condition.about) ?? isoTime(now) }));
+  return found
+    .filter(({ quiet = false }) => !quiet)
+    .map((condition) => ({ ...condition, began: began.get(condition.about) ?? isoTime(now) }));
 }
 
 /** A partner sees them in the dashboard as soon as the breaker opens; the operator once it has been open for long. */
@@ -95,17 +97,15 @@ const heldEndpoints: Watch = async ({ pool }, now) => {
   );
   const type = 'operator.endpoint_held';
   const found = rows.map(({ suspended, ...data }) => ({ about: data.webhook_id, data, quiet: suspended }));
-  return (await beginnings(pool, type, found, now))
-    .filter(({ quiet }) => !quiet)
-    .flatMap(({ about, data, began }) =>
-      [1, 24]
-        .filter((hours) => Date.parse(began) <= now - hours * HOUR)
-        .map((hours) => ({
-          type,
-          about: [about, began, hours],
-          data: { ...data, held_since: began, hours },
-        })),
-    );
+  return (await beginnings(pool, type, found, now)).flatMap(({ about, data, began }) =>
+    [1, 24]
+      .filter((hours) => Date.parse(began) <= now - hours * HOUR)
+      .map((hours) => ({
+        type,
+        about: [about, began, hours],
+        data: { ...data, held_since: began, hours },
+      })),
+  );
 };
 
 /** Endpoints that the operator has heard of, and whose breaker has closed since. */
@@ -133,7 +133,7 @@ const stoppedConsumers: Watch = async ({ pool }, now) => {
      select 'processor', name, left(stopped_by, 500) from work.processor where stopped_by is not null`,
   );
   const type = 'operator.consumer_stopped';
-  const found = rows.map((data) => ({ about: `${data.kind} ${data.name}`, data, quiet: false }));
+  const found = rows.map((data) => ({ about: `${data.kind} ${data.name}`, data }));
   return (await beginnings(pool, type, found, now)).map(({ about, data, began }) => ({
     type,
     about: [about, began, data.stopped_by as string],
@@ -236,9 +236,11 @@ const ceasedDomains: Watch = async ({ pool }, now) => {
     data,
     quiet: unknown.includes(data.last_error),
   }));
-  return (await beginnings(pool, type, found, now))
-    .filter(({ quiet }) => !quiet)
-    .map(({ about, data, began }) => ({ type, about: [about, began], data }));
+  return (await beginnings(pool, type, found, now)).map(({ about, data, began }) => ({
+    type,
+    about: [about, began],
+    data,
+  }));
 };
 
 const EACH_RUN: readonly Watch[] = [

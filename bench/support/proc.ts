@@ -1,1 +1,0 @@
-export { cpuOf, cpuOfFamily, residentMemory } from '../../cli/capacity/processes.ts';
