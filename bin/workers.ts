@@ -87,7 +87,6 @@ export async function startWorkers(
   };
   const due = new Listener({
     url: runtime.databaseUrl,
-    name: 'doorplate due',
     channels: [DUE_CHANNEL, CHECKPOINTS_CHANNEL],
     onNotification: (channel) => {
       if (channel === DUE_CHANNEL) return nudge();

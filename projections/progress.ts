@@ -122,7 +122,6 @@ class ConsumerProgress implements Progress {
     this.#options = options;
     this.#listener = new Listener({
       url: options.url,
-      name: 'doorplate progress',
       channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
       onNotification: (channel, payload) => {
         if (channel === PROJECTED_CHANNEL) this.#onProjected(positionsIn(payload));

@@ -1,13 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
+import { quiet } from '../../cli/capacity/workload.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
 import { reap } from '../../test/support/reaped.ts';
 import { type Service, startService } from '../../test/support/service.ts';
 import { directoryOfBlocks } from './addresses.ts';
-import { CEILINGS, KEY_LIMITS, type Product, untilQuiet, withRuntime } from './product.ts';
+import { CEILINGS, KEY_LIMITS, type Product, withRuntime } from './product.ts';
 
 /** Several processes on one PostgreSQL. */
 export interface Cluster extends Product {
@@ -73,8 +74,8 @@ export const startCluster = async (
         server: () => services.reduce((sum, { pid }) => sum + cpuOf(pid), 0),
         PostgreSQL: () => cpuOfFamily(postmaster),
       },
-      settled: () => beside((runtime) => untilQuiet(runtime, 'no work')),
-      followed: () => beside((runtime) => untilQuiet(runtime, 'work may wait')),
+      settled: () => beside((runtime) => quiet(runtime)),
+      followed: () => beside((runtime) => quiet(runtime, 'work may wait')),
       beside,
       end,
     };

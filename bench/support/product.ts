@@ -2,10 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
-import type { Position } from '../../event-store/port.ts';
+import { quiet } from '../../cli/capacity/workload.ts';
 import { loadConfig } from '../../platform/config/config.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
-import { allProjections } from '../../projections/all.ts';
 import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
 import { reap } from '../../test/support/reaped.ts';
 import { type Service, startService } from '../../test/support/service.ts';
@@ -37,9 +36,6 @@ export const CEILINGS = {
   REVEALS_PER_SECOND: '20000',
 };
 export const KEY_LIMITS = { requests_per_second: 20_000, pending_enrichments: 100_000_000 };
-const SETTLED_MS = 180_000;
-const POLL_MS = 100;
-const QUIET_MS = 800;
 
 export const startProduct = async (
   partners: number,
@@ -66,8 +62,8 @@ export const startProduct = async (
       port: Number(new URL(service.url).port),
       keys,
       meters: { server: () => cpuOf(service.pid), PostgreSQL: () => cpuOfFamily(postmaster) },
-      settled: () => beside((runtime) => untilQuiet(runtime, 'no work')),
-      followed: () => beside((runtime) => untilQuiet(runtime, 'work may wait')),
+      settled: () => beside((runtime) => quiet(runtime)),
+      followed: () => beside((runtime) => quiet(runtime, 'work may wait')),
       beside,
       end,
     };
@@ -109,27 +105,3 @@ export const withRuntime = async <T>(
     await runtime.close();
   }
 };
-
-/** Processors report their checkpoints late, so only a quiet period shows that they are done. */
-export const untilQuiet = async (
-  { pool, store, progress }: Runtime,
-  left: 'no work' | 'work may wait',
-): Promise<void> => {
-  const names = allProjections.map((projection) => projection.name);
-  const deadline = performance.now() + SETTLED_MS;
-  let quietSince = performance.now();
-  for (let before: Position | null = null; ; await pause(POLL_MS)) {
-    const now = performance.now();
-    if (now > deadline) throw new Error('read models or processors are still behind');
-    const head = await store.head();
-    if (head !== before) quietSince = now;
-    before = head;
-    if (!(await progress.reached(names, head, deadline - now))) continue;
-    if (now - quietSince < QUIET_MS) continue;
-    if (left === 'work may wait') return;
-    const { rows } = await pool.query('select exists (select from read.enrichment_work) as working');
-    if (!rows[0].working) return;
-  }
-};
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

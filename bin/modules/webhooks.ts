@@ -146,7 +146,6 @@ export async function startDelivering(runtime: Runtime, metrics: Metrics): Promi
   });
   const listener = new Listener({
     url,
-    name: 'doorplate deliveries',
     channels: [DELIVERIES_CHANNEL],
     onNotification: (_channel, payload) => worker.onNotification(payload),
     // Polls once connected, because earlier notifications were missed.

@@ -16,9 +16,9 @@ import { type Load, load, type Request } from './load.ts';
 const SAVED = '20.255.255.255';
 const PAGE = 'https://www.example.com';
 const SESSIONS = 10;
-const QUIET_MS = 500;
+const QUIET_MS = 800;
 const POLL_MS = 50;
-const LIMIT_MS = 120_000;
+const LIMIT_MS = 180_000;
 const NO_LIMIT = { requests_per_second: 100_000, pending_enrichments: 100_000_000 };
 
 /** Sends requests of a kind. `rate`: of a second. @returns how many were answered */
@@ -123,8 +123,13 @@ function requestsOf(key: string, trackers: { readonly silent: string; readonly s
   };
 }
 
-/** Waits until everything that follows from the traffic is done. @throws Error after two minutes */
-export async function quiet({ store, pool, progress, processed }: Runtime): Promise<void> {
+/**
+ * Waits until everything that follows from the traffic is done; `left`: enrichments may still wait. @throws Error after three minutes
+ */
+export async function quiet(
+  { store, pool, progress, processed }: Runtime,
+  left: 'no work' | 'work may wait' = 'no work',
+): Promise<void> {
   const deadline = performance.now() + LIMIT_MS;
   let since = performance.now();
   for (let before: Position | null = null; performance.now() < deadline; await pause(POLL_MS)) {
@@ -136,6 +141,7 @@ export async function quiet({ store, pool, progress, processed }: Runtime): Prom
       processed.reached(CONSUMERS.processors, head, LIMIT_MS),
     ]);
     if (reached.includes(false) || performance.now() - since < QUIET_MS) continue;
+    if (left === 'work may wait') return;
     const { rows } = await pool.query('select exists (select from read.enrichment_work) as working');
     if (!rows[0].working) return;
   }

@@ -50,7 +50,6 @@ export class Follower {
     this.#options = options;
     this.#listener = new Listener({
       url: options.url,
-      name: 'doorplate listen',
       channels: [CHANNEL],
       onNotification: (_channel, payload) => {
         if (payload !== this.#own) this.#wake();

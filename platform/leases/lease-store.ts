@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Clock } from '../clock/clock.ts';
-import { notifyIfRoom } from '../postgres/notifications.ts';
+import { Listener, notifyIfRoom } from '../postgres/notifications.ts';
 import { connectClient, createClient, endClient } from '../postgres/pool.ts';
 import { RELEASE } from '../postgres/upgrade-path.ts';
 
@@ -40,6 +40,7 @@ const QUERY_MS = 2_000;
 /** The SQL side of heartbeats and leases. Its session's name shows other processes that this one is alive. */
 export class LeaseStore {
   readonly #options: LeaseStoreOptions;
+  readonly #listener: Listener;
   #client: pg.Client | null = null;
   #beats = 0;
   /** Serializes queries, because the session runs one at a time. */
@@ -47,6 +48,8 @@ export class LeaseStore {
 
   constructor(options: LeaseStoreOptions) {
     this.#options = options;
+    const { url, onChange } = options;
+    this.#listener = new Listener({ url, channels: [CHANNEL], onNotification: onChange });
   }
 
   /**
@@ -83,6 +86,7 @@ export class LeaseStore {
     }
     const session = this.#client;
     this.#client = null;
+    await this.#listener.close();
     if (session) await endClient(session);
   }
 
@@ -105,7 +109,7 @@ export class LeaseStore {
   }
 
   async #connect(): Promise<pg.Client> {
-    const { url, processId, onChange } = this.#options;
+    const { url, processId } = this.#options;
     const fresh = createClient(url, `doorplate heartbeat ${processId}`, {
       settings: '-c synchronous_commit=off',
       connectionTimeoutMillis: QUERY_MS,
@@ -113,10 +117,9 @@ export class LeaseStore {
     });
     fresh.on('error', () => this.#forget(fresh));
     fresh.on('end', () => this.#forget(fresh));
-    fresh.on('notification', onChange);
+    this.#listener.ensure();
     try {
       await connectClient(fresh);
-      await fresh.query(`listen ${CHANNEL}`);
     } catch (error) {
       this.#forget(fresh);
       throw error;

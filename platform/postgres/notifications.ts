@@ -42,7 +42,6 @@ export function listenForErasures(url: string): ErasureNotices {
   let hasListened = false;
   const listener = new Listener({
     url,
-    name: 'doorplate erasures',
     channels: [ERASED_CHANNEL],
     onNotification: onNotice,
     ready: () => {
@@ -64,8 +63,6 @@ export const notifyErased = async (db: Pick<pg.ClientBase, 'query'>): Promise<vo
 
 export interface ListenerOptions {
   readonly url: string;
-  /** The session's name in PostgreSQL. */
-  readonly name: string;
   readonly channels: readonly string[];
   readonly onNotification: (channel: string, payload: string) => void;
   /** Called when the connection is lost; earlier notifications may be from a server that has crashed. */
@@ -74,16 +71,9 @@ export interface ListenerOptions {
   readonly ready?: () => void;
 }
 
-const RECONNECT_MS = 1_000;
-/** Nothing else is ever sent, so that a connection that was dropped without a word would look quiet. */
-const ASK_MS = 5_000;
-/** Time limit of connecting and of each statement. */
-const ANSWER_MS = 2_000;
-
-/** A session of its own for notifications. It misses those sent while disconnected, so callers must poll as well. */
+/** Listens to channels. It misses what is sent while the connection is lost, so callers must poll as well. */
 export class Listener {
   readonly #options: ListenerOptions;
-  #client: pg.Client | null = null;
   #isListening = false;
   #isClosed = false;
 
@@ -91,14 +81,17 @@ export class Listener {
     this.#options = options;
   }
 
+  get channels(): readonly string[] {
+    return this.#options.channels;
+  }
+
   /** Connects unless connected. A lost connection is restored after a while, or by the next call. */
   ensure(): void {
-    if (this.#client || this.#isClosed) return;
-    this.#client = createClient(this.#options.url, this.#options.name, {
-      connectionTimeoutMillis: ANSWER_MS,
-      query_timeout: ANSWER_MS,
-    });
-    void this.#connect(this.#client);
+    if (this.#isClosed || this.#isListening) return;
+    const { url } = this.#options;
+    const connection = connections.get(url) ?? new Connection(url);
+    connections.set(url, connection);
+    connection.add(this);
   }
 
   isListening(): boolean {
@@ -107,30 +100,106 @@ export class Listener {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (this.#client) await endClient(this.#client);
+    this.#isListening = false;
+    await connections.get(this.#options.url)?.remove(this);
+  }
+
+  /** For the connection. */
+  began(): void {
+    if (this.#isClosed) return;
+    this.#isListening = true;
+    this.#options.ready?.();
+  }
+
+  /** For the connection. */
+  lost(): void {
+    if (!this.#isListening) return;
+    this.#isListening = false;
+    this.#options.lost?.();
+  }
+
+  /** For the connection. */
+  notified(channel: string, payload: string): void {
+    if (!this.#isListening || !this.channels.includes(channel)) return;
+    try {
+      this.#options.onNotification(channel, payload);
+    } catch {
+      // A notification of another version is ignored; callers poll as well.
+    }
+  }
+}
+
+const SESSION = 'doorplate listen';
+const RECONNECT_MS = 1_000;
+/** Nothing else is ever sent, so that a connection that was dropped without a word would look quiet. */
+const ASK_MS = 5_000;
+/** Time limit of connecting and of each statement. */
+const ANSWER_MS = 2_000;
+
+/** Of this process, by URL: a notification wakes every session of its database that listens, whatever to. */
+const connections = new Map<string, Connection>();
+
+/** The session of all listeners of a database. */
+class Connection {
+  readonly #url: string;
+  readonly #listeners = new Set<Listener>();
+  #client: pg.Client | null = null;
+  #isConnected = false;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  add(listener: Listener): void {
+    const isNew = !this.#listeners.has(listener);
+    this.#listeners.add(listener);
+    if (this.#client === null) this.#open();
+    else if (isNew && this.#isConnected) void this.#begin(this.#client, [listener]);
+  }
+
+  async remove(listener: Listener): Promise<void> {
+    this.#listeners.delete(listener);
+    if (this.#listeners.size > 0) return;
+    connections.delete(this.#url);
+    const client = this.#client;
+    this.#client = null;
+    if (client) await endClient(client);
+  }
+
+  #open(): void {
+    if (this.#client || this.#listeners.size === 0) return;
+    this.#client = createClient(this.#url, SESSION, {
+      connectionTimeoutMillis: ANSWER_MS,
+      query_timeout: ANSWER_MS,
+    });
+    void this.#connect(this.#client);
   }
 
   async #connect(fresh: pg.Client): Promise<void> {
-    const { channels, onNotification, ready } = this.#options;
     fresh.on('error', () => this.#lose(fresh));
     fresh.on('end', () => this.#lose(fresh));
     fresh.on('notification', ({ channel, payload = '' }) => {
-      if (this.#client !== fresh) return;
-      try {
-        onNotification(channel, payload);
-      } catch {
-        // A notification of another version is ignored; callers poll as well.
-      }
+      if (this.#client === fresh) for (const listener of this.#listeners) listener.notified(channel, payload);
     });
     try {
       await connectClient(fresh);
-      await fresh.query(channels.map((channel) => `listen ${channel}`).join(';'));
-      this.#isListening = this.#client === fresh;
-      if (this.#isListening) ready?.();
-      this.#ask(fresh);
     } catch {
-      this.#lose(fresh);
+      return this.#lose(fresh);
     }
+    if (this.#client !== fresh) return;
+    this.#isConnected = true;
+    await this.#begin(fresh, [...this.#listeners]);
+    this.#ask(fresh);
+  }
+
+  async #begin(client: pg.Client, listeners: readonly Listener[]): Promise<void> {
+    const channels = new Set(listeners.flatMap((listener) => listener.channels));
+    try {
+      await client.query([...channels].map((channel) => `listen ${channel}`).join(';'));
+    } catch {
+      return this.#lose(client);
+    }
+    if (this.#client === client) for (const listener of listeners) listener.began();
   }
 
   #ask(client: pg.Client): void {
@@ -143,9 +212,9 @@ export class Listener {
   #lose(dead: pg.Client): void {
     if (this.#client === dead) {
       this.#client = null;
-      this.#isListening = false;
-      this.#options.lost?.();
-      setTimeout(() => this.ensure(), RECONNECT_MS).unref();
+      this.#isConnected = false;
+      for (const listener of this.#listeners) listener.lost();
+      setTimeout(() => this.#open(), RECONNECT_MS).unref();
     }
     void dead.end().catch(() => undefined);
   }

@@ -10,7 +10,6 @@ it('an unknown notification ends neither the process nor the listener', async ()
   const notifications: unknown[] = [];
   const listener = new Listener({
     url,
-    name: 'a test',
     channels: ['talk'],
     onNotification: (_channel, payload) => notifications.push(JSON.parse(payload)),
   });
@@ -26,12 +25,40 @@ it('an unknown notification ends neither the process nor the listener', async ()
   await drop();
 });
 
+it('listeners of a database share a session, and one that joins or leaves disturbs no other', async () => {
+  const { url, drop } = await testDatabase();
+  const heard: string[] = [];
+  const listenTo = (channel: string) => {
+    const listener = new Listener({
+      url,
+      channels: [channel],
+      onNotification: (_channel, payload) => heard.push(`${channel} ${payload}`),
+    });
+    listener.ensure();
+    return until(`it listens to ${channel}`, () => listener.isListening()).then(() => listener);
+  };
+  const first = await listenTo('first');
+  const second = await listenTo('second');
+  const db = new pg.Client({ connectionString: url });
+  await db.connect();
+  const sessions = `select count(*)::int as count from pg_stat_activity
+    where application_name = 'doorplate listen' and datname = current_database()`;
+  expect((await db.query(sessions)).rows).toEqual([{ count: 1 }]);
+  await first.close();
+  await db.query(`notify first, 'unheard'; notify second, 'heard'`);
+  await until('the notification arrives', () => heard.length > 0);
+  expect(heard).toEqual(['second heard']);
+  await second.close();
+  await until('the session ends', async () => (await db.query(sessions)).rows[0].count === 0);
+  await db.end();
+  await drop();
+});
+
 it('the listener reconnects when its quiet connection no longer answers', async () => {
   const { url, drop } = await testDatabase();
   const notifications: string[] = [];
   const listener = new Listener({
     url,
-    name: 'a frozen session',
     channels: ['talk'],
     onNotification: (_channel, payload) => notifications.push(payload),
   });
@@ -40,7 +67,7 @@ it('the listener reconnects when its quiet connection no longer answers', async 
   const db = new pg.Client({ connectionString: url });
   await db.connect();
   const { rows } =
-    await db.query(`select pid from pg_stat_activity where application_name = 'a frozen session'
+    await db.query(`select pid from pg_stat_activity where application_name = 'doorplate listen'
     and datname = current_database()`);
   const thaw = freezeSessions([rows[0].pid]);
   await until('the session is given up', () => !listener.isListening());

@@ -24,7 +24,7 @@ it('drops known positions of the read models when the PostgreSQL server that rep
   });
   await pool.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
-     where application_name = 'doorplate progress' and datname = current_database()`,
+     where application_name = 'doorplate listen' and datname = current_database()`,
   );
   await eventually('nine is not reached any more', async () => !(await reached(9)));
   await eventually('five is', () => progress.reached(['model'], 5n as Position, 1_000));

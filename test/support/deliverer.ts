@@ -135,7 +135,6 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
       running.add(worker);
       const listener = new Listener({
         url: stack.url,
-        name: 'test deliveries',
         channels: [DELIVERIES_CHANNEL],
         onNotification: (_channel, payload) => worker.onNotification(payload),
         // Earlier notifications were missed, so the worker polls.
