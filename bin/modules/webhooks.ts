@@ -215,7 +215,7 @@ export function webhookWork({ runtime, metrics, applied }: WorkerContext): Worke
     processors: { webhooks: [queueing] },
     jobs: (signal) => [
       ['* * * * *', () => sweepDeliveryClaims(pool, clock.now())],
-      ['*/3 * * * * *', () => recoverDeliveries({ ...recovering, signal })],
+      ['*/5 * * * * *', () => recoverDeliveries({ ...recovering, signal })],
     ],
     start: () => startDelivering(runtime, metrics),
   };

@@ -17,6 +17,23 @@ export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener('abort', end);
   });
 
+/** Runs work `ms` milliseconds after it is first asked for, once for all that ask until then; while nobody asks, no timer runs. */
+export function runSoon(work: () => Promise<unknown>, ms: number): { soon(): void; cancel(): void } {
+  let timer: NodeJS.Timeout | null = null;
+  return {
+    soon: () => {
+      timer ??= setTimeout(() => {
+        timer = null;
+        void work();
+      }, ms).unref();
+    },
+    cancel: () => {
+      if (timer) clearTimeout(timer);
+      timer = null;
+    },
+  };
+}
+
 /** Waits for the next turn of the event loop, after what its sockets brought in this one. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

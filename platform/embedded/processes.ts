@@ -33,13 +33,14 @@ export const exists = (pid: number): boolean => read(`/proc/${pid}/stat`) !== nu
 export const isAlive = ({ pid, started }: ProcessIdentity): boolean => identify(pid)?.started === started;
 
 /** Returns whether the process is a PostgreSQL server. */
-export const isPostgres = (pid: number): boolean => basename(commandOf(pid)[0] ?? '') === 'postgres';
+export const isPostgres = (pid: number): boolean => isServer(commandOf(pid));
+const isServer = ([program = '']: readonly string[]): boolean => basename(program) === 'postgres';
 
 /** Returns whether the process is a PostgreSQL server on this cluster. */
 export function servesCluster(pid: number, cluster: string): boolean {
   const command = commandOf(pid);
   const folder = command[command.indexOf('-D') + 1];
-  return isPostgres(pid) && folder === cluster && identify(pid) !== null;
+  return isServer(command) && folder === cluster && identify(pid) !== null;
 }
 
 /** Polls every 20 ms until the condition holds; false after `milliseconds`. */
@@ -54,7 +55,11 @@ export async function until(condition: () => boolean, milliseconds: number): Pro
 
 const commandOf = (pid: number): readonly string[] => read(`/proc/${pid}/cmdline`)?.split('\0') ?? [];
 
-const bootId = (): string => read('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+let knownBootId: string | null = null;
+const bootId = (): string => {
+  knownBootId ??= read('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+  return knownBootId;
+};
 
 function read(path: string): string | null {
   try {

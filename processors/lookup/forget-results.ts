@@ -4,6 +4,7 @@ import { type EnrichmentStreams, handleEnrichment } from '../../commands/lookup/
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import { RESULT_KEPT_DAYS } from '../../domain/lookup/result.ts';
 import { type Position, WrongExpectedRevision } from '../../event-store/port.ts';
+import { runSoon } from '../../platform/clock/waiting.ts';
 import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import { type Consumers, createConsumerProgress } from '../consumers.ts';
 import type { ProcessorDeps } from '../deps.ts';
@@ -34,7 +35,7 @@ export function createLookupUses({ pool, clock }: Pick<ProcessorDeps, 'pool' | '
         for (const ip of ips) noted.delete(ip);
       });
   };
-  const timer = setInterval(flush, FLUSH_MS).unref();
+  const flushing = runSoon(flush, FLUSH_MS);
 
   return {
     /** Notes that the saved result of this canonical address was asked for today. */
@@ -43,11 +44,12 @@ export function createLookupUses({ pool, clock }: Pick<ProcessorDeps, 'pool' | '
       if (noted.get(ip) === today) return;
       noted.set(ip, today);
       waiting.add(ip);
+      flushing.soon();
     },
     /** Writes at once what was noted since the last write. */
     flush,
     close: async (): Promise<void> => {
-      clearInterval(timer);
+      flushing.cancel();
       await flush();
     },
   };

@@ -1,4 +1,5 @@
 import { aheadAfter } from '../../domain/kernel/time.ts';
+import { runSoon } from '../../platform/clock/waiting.ts';
 import type { ProcessorDeps } from '../deps.ts';
 
 const FLUSH_MS = 5_000;
@@ -23,12 +24,15 @@ export function createKeyUses({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clo
       // Said again at the key's next use.
       .catch(() => undefined);
   };
-  const timer = setInterval(flush, FLUSH_MS).unref();
+  const flushing = runSoon(flush, FLUSH_MS);
   return {
     /** Takes down that the key was used now. */
-    note: ({ key_id }: { readonly key_id: string }): void => void used.add(key_id),
+    note: ({ key_id }: { readonly key_id: string }): void => {
+      used.add(key_id);
+      flushing.soon();
+    },
     close: async (): Promise<void> => {
-      clearInterval(timer);
+      flushing.cancel();
       await flush();
     },
   };

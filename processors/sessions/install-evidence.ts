@@ -10,6 +10,7 @@ import {
   MAX_DETAIL_LENGTH,
   MAX_DETAILS,
 } from '../../domain/sessions/install-evidence.ts';
+import { runSoon } from '../../platform/clock/waiting.ts';
 import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { ProcessorDeps } from '../deps.ts';
 
@@ -61,6 +62,7 @@ export function createInstallEvidence({ pool, clock, networkOf }: EvidenceDeps) 
   const days = new LRUCache<string, VisitorsOfDay>({ max: MAX_DAYS });
 
   const note = (trackerId: string, kind: EvidenceKind, detail = ''): void => {
+    flushing.soon();
     let entries = noted.get(trackerId);
     if (entries === undefined) {
       if (noted.size >= MAX_TRACKERS) return;
@@ -118,7 +120,7 @@ export function createInstallEvidence({ pool, clock, networkOf }: EvidenceDeps) 
       // A diagnosis: what comes next says the same.
       .catch(() => undefined);
   };
-  const timer = setInterval(flush, FLUSH_MS).unref();
+  const flushing = runSoon(flush, FLUSH_MS);
 
   return {
     script: (trackerId: string): void => note(trackerId, 'script'),
@@ -133,7 +135,7 @@ export function createInstallEvidence({ pool, clock, networkOf }: EvidenceDeps) 
     },
     flush,
     close: async (): Promise<void> => {
-      clearInterval(timer);
+      flushing.cancel();
       await flush();
     },
   };

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { DAY, isoTime, utcDay } from '../../../domain/kernel/time.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
+import { runSoon } from '../../../platform/clock/waiting.ts';
 import { SYNCHRONOUS_COMMIT } from '../../../platform/postgres/transactions.ts';
 import type { ProviderOutcome } from '../../../platform/telemetry/metrics.ts';
 
@@ -43,6 +44,7 @@ export function createProviderCounts({
     const key = `${day} ${provider}`;
     const found = waiting.get(key) ?? { ...NONE, provider, day };
     waiting.set(key, found);
+    flushing.soon();
     return found;
   };
   const flush = async (): Promise<void> => {
@@ -58,7 +60,7 @@ export function createProviderCounts({
         );
       });
   };
-  const timer = setInterval(flush, FLUSH_MS).unref();
+  const flushing = runSoon(flush, FLUSH_MS);
   return {
     /** Counts a question to a provider. `ms`: duration of the call. */
     asked: (provider: string, outcome: ProviderOutcome, ms: number): void => {
@@ -75,7 +77,7 @@ export function createProviderCounts({
     /** Saves at once what was counted since the last save. */
     flush,
     close: async (): Promise<void> => {
-      clearInterval(timer);
+      flushing.cancel();
       await flush();
     },
   };
