@@ -98,6 +98,8 @@ export interface FollowingProcessor extends FollowedStreams {
   readonly includeExpired?: boolean;
   /** Returns how long an event may wait for a batch, in milliseconds; infinity: as long as the tail itself waits. Called for each batch. */
   gatherMs?(): number;
+  /** Called when this process begins to lead it: others may have handled events since it last did. */
+  begin?(): void;
   /** Must be idempotent: a crash may repeat an event whose handling was already complete. */
   handle(event: RecordedEvent): Promise<void>;
   /** Handles a batch of one lane. If it fails, the events are handled one by one. */
@@ -152,6 +154,7 @@ class ProcessorRun {
     this.#isStopped = stoppedBy !== null;
     if (this.#isStopped) onStopped?.(name);
     else onRunning?.(name);
+    this.#processor.begin?.();
     const following = { after, prefixes, includeExpired, signal, ...(gatherMs ? { gatherMs } : {}) };
     for await (const { events, position } of tail.follow(following)) {
       for (const group of inLanes(events, lane)) {

@@ -29,7 +29,12 @@ import { payloads } from '../../projections/webhooks/payloads.ts';
 import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
 import { countRecoverable, isHeldBack } from '../../queries/webhooks/recoverable.ts';
-import { createBodies, createStoredBodies, createTargets } from '../../queries/webhooks/webhooks.ts';
+import {
+  cacheTargets,
+  createBodies,
+  createStoredBodies,
+  createTargets,
+} from '../../queries/webhooks/webhooks.ts';
 import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
 import { countDeliveries, countDue } from '../../read-api/webhooks/delivery-queries.ts';
@@ -198,11 +203,12 @@ export function webhookRoutes(context: ApiContext): Route[] {
 }
 
 export function webhookWork({ runtime, metrics, applied }: WorkerContext): WorkerModule {
-  const { pool, clock, dayKeys, progress } = runtime;
+  const { pool, clock, dayKeys, progress, tail } = runtime;
   const queueing = queueWebhookEvents({
     ...runtime,
     endpointsAt: (position) => progress.reached([webhooks.name], position, ENDPOINTS_MS, 'patient'),
     hurryEndpoints: () => progress.hurry([webhooks.name]),
+    wake: () => tail.hurry(),
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });

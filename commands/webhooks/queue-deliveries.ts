@@ -43,7 +43,9 @@ export const deliveriesStream = (webhookId: string, createdAt: string): string =
   `${DELIVERIES_PREFIX}${webhookId}-${createdAt.slice(0, 10)}`;
 
 /**
- * Stores bodies, then queues them for their endpoints. Idempotent; expired events are skipped.
+ * Stores bodies, and queues them for their endpoints. Idempotent; expired events are skipped.
+ * @param mayRepeat an earlier call may have stored some of the bodies, which may have expired or been erased since: each is stored
+ *   before it is queued. Otherwise both are appended at the same moment.
  * @returns position of the last queued delivery; null if there is none or the store does not report it
  * @throws the port's errors; part of the work may then be done
  */
@@ -51,27 +53,32 @@ export async function queueDeliveries(
   store: EventStore,
   keys: BodyKeys,
   addressed: readonly Addressed[],
+  { mayRepeat = true }: { readonly mayRepeat?: boolean } = {},
 ): Promise<Position | null> {
-  const stored = await Promise.all(addressed.map((one) => storePayload(store, keys, one)));
+  const sealed = await Promise.all(addressed.map((one) => sealPayload(keys, one)));
+  const storing = addressed.map(async ({ envelope }, index) => {
+    const events = sealed[index] ?? null;
+    return events !== null && appendOnce(store, `${PAYLOAD_PREFIX}${envelope.id}`, events);
+  });
+  const stored = mayRepeat ? await Promise.all(storing) : sealed.map((events) => events !== null);
   const queued = addressed
     .filter((_, index) => stored[index])
     .flatMap((one) => one.webhook_ids.map((webhookId) => ({ one, webhookId })));
   const streams = Map.groupBy(queued, ({ one, webhookId }) =>
     deliveriesStream(webhookId, one.envelope.created_at),
   );
-  const positions = await Promise.all(
-    [...streams].map(([stream, ofStream]) => queue(store, stream, ofStream)),
-  );
+  const queueing = [...streams].map(([stream, ofStream]) => queue(store, stream, ofStream));
+  const [positions] = await Promise.all([Promise.all(queueing), Promise.all(storing)]);
   return positions.reduce((last, position) => ((position ?? -1n) > (last ?? -1n) ? position : last), null);
 }
 
-async function storePayload(
-  store: EventStore,
+/** Makes the event that stores a body; null: the key of its day is destroyed. */
+async function sealPayload(
   keys: BodyKeys,
   { envelope, partner_id, key_day, expires_at, context }: Addressed,
-): Promise<boolean> {
+): Promise<readonly NewEvent[] | null> {
   const key = await keys.of(key_day);
-  if (key === null) return false;
+  if (key === null) return null;
   const body = Buffer.from(JSON.stringify(envelope));
   const event: PayloadEvent = {
     type: 'webhooks.PayloadStored.v1',
@@ -86,8 +93,7 @@ async function storePayload(
       expires_at,
     },
   };
-  const events = toNewEvents(payloadEvents, [event], { ...context, expiresAt: expires_at });
-  return appendOnce(store, `${PAYLOAD_PREFIX}${envelope.id}`, events);
+  return toNewEvents(payloadEvents, [event], { ...context, expiresAt: expires_at });
 }
 
 /** Appends to a new stream unless it already has a body, which then stays. @returns false if it has expired */

@@ -16,6 +16,8 @@ interface QueueEventsDeps extends ProcessorDeps {
   readonly endpointsAt: (position: Position) => Promise<boolean>;
   /** Has the position of that read model saved at once. */
   readonly hurryEndpoints: () => void;
+  /** Has the read models of this process read what was appended at once. */
+  readonly wake: () => void;
   /** Waits until read models reach a position, and wakes them; false after a time limit. */
   readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
   /** Opens the labels of sessions; null: their key was destroyed. */
@@ -34,8 +36,6 @@ export const QUEUEING: FollowedStreams = {
   prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
 };
 
-/** Read models that are woken after queueing; `bin/modules/webhooks.ts` lists all that a claim waits for. */
-const WOKEN_AFTER_QUEUEING = ['deliveries', 'payloads'];
 /** Events are batched for `GATHER_MS` while a delivery was queued within the last `BUSY_MS`. */
 const GATHER_MS = 4;
 const BUSY_MS = 1_000;
@@ -61,37 +61,55 @@ interface Source extends Subscribing {
 
 /**
  * Queues events for the endpoints that were enabled and subscribed at the event's position, so that a replay gives the same
- * result; repeats are deduplicated by id. It waits until the read model of endpoints has reached the events, and for that of
- * trackers or sessions only where a row is missing.
+ * result; repeats are deduplicated by id. It waits until the read model of endpoints has applied the endpoints' events before
+ * that, and for that of trackers or sessions only where a row is missing.
  */
 export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
-  const { store, dayKeys, applied } = deps;
+  const { store, dayKeys, wake } = deps;
   let queuedAt = Number.NEGATIVE_INFINITY;
+  /** The last event of an endpoint; at first the end of the first batch, because earlier ones were not seen. null: before it. */
+  let endpointsTo: Position | null = null;
+  /** Events up to here may have been queued before, or in part: by this process or by an earlier leader. null: not known yet. */
+  let repeatsTo: Position | null = null;
+
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
-    const sources = events.flatMap(sourceOf);
-    const last = sources.at(-1);
+    const last = events.at(-1)?.position;
     if (last === undefined) return;
-    const webhook_ids = await subscribersOf(deps, sources, last.stored.position);
+    repeatsTo ??= (await store.head()) ?? last;
+    endpointsTo = later(endpointsTo ?? last, events.findLast(isOfEndpoint)?.position);
+    const sources = events.flatMap(sourceOf);
+    if (sources.length === 0) return;
+    const mayRepeat = sources.some(({ stored }) => stored.position <= (repeatsTo as Position));
+    repeatsTo = later(repeatsTo, last);
+    const webhook_ids = await subscribersOf(deps, sources, endpointsTo);
     const notifiable = sources
       .map((source, index) => ({ source, webhook_ids: webhook_ids[index] ?? [] }))
       .filter((one) => one.webhook_ids.length > 0);
     if (notifiable.length === 0) return;
     queuedAt = performance.now();
-    const queued = await queueDeliveries(store, dayKeys, await withRecipients(deps, notifiable));
-    if (queued !== null) void applied(WOKEN_AFTER_QUEUEING, queued);
+    await queueDeliveries(store, dayKeys, await withRecipients(deps, notifiable), { mayRepeat });
+    wake();
   };
   return {
     ...QUEUEING,
     gatherMs: () => (performance.now() - queuedAt < BUSY_MS ? GATHER_MS : Number.POSITIVE_INFINITY),
+    begin: () => {
+      endpointsTo = null;
+      repeatsTo = null;
+    },
     lane: () => 'all',
     handle: (event) => handleAll([event]),
     handleAll,
   };
 }
 
+const isOfEndpoint = ({ stream }: RecordedEvent): boolean => stream.startsWith(WEBHOOKS_PREFIX);
+
+const later = (one: Position, other: Position = one): Position => (other > one ? other : one);
+
 const behind = (): Error => new StoreUnavailable('the read models are behind the log');
 
-/** @throws StoreUnavailable where the read model does not reach the events in time */
+/** @throws StoreUnavailable where the read model does not reach the position in time */
 async function subscribersOf(
   { pool, endpointsAt, hurryEndpoints }: QueueEventsDeps,
   sources: readonly Source[],
@@ -100,7 +118,7 @@ async function subscribersOf(
   const events = sources.map((source) => ({ what: source, position: source.stored.position }));
   if (await endpointsAt(to)) {
     for (let tries = 0; tries < MAX_READS; tries += 1) {
-      const subscribers = await subscribersAt(pool, events);
+      const subscribers = await subscribersAt(pool, events, to);
       if (subscribers !== null) return subscribers;
       // What had no event for a read model is saved only later, unless it is hurried.
       hurryEndpoints();
@@ -111,12 +129,13 @@ async function subscribersOf(
 }
 
 /**
- * Returns, for each event, the endpoints that were subscribed to it at its position; null where the table has not reached all of
- * them. The query itself judges that: PostgreSQL may have lost, in a crash or failover, what this process saw there before.
+ * Returns, for each event, the endpoints that were subscribed to it at its position; null where the table has not reached the
+ * position `to`. The query itself judges that: PostgreSQL may have lost, in a crash or failover, what this process saw there before.
  */
 export async function subscribersAt(
   pool: pg.Pool,
   events: readonly { readonly what: Subscribing; readonly position: Position }[],
+  to: Position,
 ): Promise<string[][] | null> {
   const { rows } = await pool.query<{ webhook_ids: string[] | null }>({
     name: 'subscribers_at',
@@ -126,6 +145,7 @@ export async function subscribersAt(
       events.map(({ what }) => what.tracker_id),
       events.map(({ what }) => what.type),
       events.map(({ position }) => position),
+      to,
     ],
   });
   const subscribers = rows.flatMap(({ webhook_ids }) => (webhook_ids === null ? [] : [webhook_ids]));
@@ -134,7 +154,7 @@ export async function subscribersAt(
 
 /** null: not reached yet. In two parts, each along its index: a script may create and delete endpoints all day. */
 const SUBSCRIBERS = `
-  select case when (select p.position >= e.position from read.projection p where p.name = 'webhooks') then array(
+  select case when (select p.position >= $5 from read.projection p where p.name = 'webhooks') then array(
     select s.webhook_id::text
     from (select * from read.webhook_subscription where partner_id = e.partner_id and to_position is null
           union all

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import {
   type Addressed,
   type BodyKeys,
@@ -108,10 +108,30 @@ it.each([
   stack.clock.set(right);
 });
 
+it('appends the body and its deliveries at the same moment when the event was not handled before', async () => {
+  const one = aNotification(2);
+  const appended: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  const waiting = {
+    ...stack.store,
+    append: async (...args: Parameters<typeof stack.store.append>) => {
+      appended.push(args[0].slice(0, args[0].indexOf('-') + 1));
+      await gate.promise;
+      return stack.store.append(...args);
+    },
+  };
+  const queueing = queueDeliveries(waiting, keys, [one], { mayRepeat: false });
+  await vi.waitFor(() => expect(appended).toEqual([PAYLOAD_PREFIX, 'deliveries-', 'deliveries-']));
+  gate.resolve();
+  expect(await queueing).toBe(await stack.store.head());
+  expect(await payloadOf(one)).toHaveLength(1);
+  expect(await shown(one)).toEqual(eachPending(one));
+});
+
 it('queues nothing of a day whose key is destroyed', async () => {
   const one = aNotification(1);
   const destroyed: BodyKeys = { of: async () => null };
-  expect(await queueDeliveries(stack.store, destroyed, [one])).toBeNull();
+  expect(await queueDeliveries(stack.store, destroyed, [one], { mayRepeat: false })).toBeNull();
   expect(await payloadOf(one)).toEqual([]);
   expect(await shown(one)).toEqual([]);
 });

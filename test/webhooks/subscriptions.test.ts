@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import type { Position, Revision } from '../../event-store/port.ts';
+import type { Position, RecordedEvent, Revision } from '../../event-store/port.ts';
 import { queueWebhookEvents, subscribersAt } from '../../processors/webhooks/queue-webhook-events.ts';
 import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { anEndpoint, created, enabled, removed } from '../support/deliveries.ts';
@@ -38,10 +38,14 @@ it('returns the subscribers at each position, whatever has happened to the endpo
   const events = sources.map((position) => ({ what, position }));
   const expected = is.map((on) => (on ? [one.webhook_id] : []));
   // Up to a second passes before a position is saved at which nothing happened.
-  await vi.waitFor(async () => expect(await subscribersAt(stack.pool, events)).toEqual(expected), 5_000);
+  const last = sources.at(-1) as Position;
+  await vi.waitFor(
+    async () => expect(await subscribersAt(stack.pool, events, last)).toEqual(expected),
+    5_000,
+  );
   const [position] = sources as [Position];
   const other = { ...what, type: 'reveal.completed' } as const;
-  expect(await subscribersAt(stack.pool, [{ what: other, position }])).toEqual([[]]);
+  expect(await subscribersAt(stack.pool, [{ what: other, position }], position)).toEqual([[]]);
 });
 
 it('returns nothing while the table has not reached the event, though this process saw it there', async () => {
@@ -53,7 +57,7 @@ it('returns nothing while the table has not reached the event, though this proce
     { what: { ...one, tracker_id: randomUUID(), type: 'session.created' } as const, position: after },
   ];
   await vi.waitFor(
-    async () => expect(await subscribersAt(stack.pool, event)).toEqual([[one.webhook_id]]),
+    async () => expect(await subscribersAt(stack.pool, event, after)).toEqual([[one.webhook_id]]),
     5_000,
   );
   // As a failover to a standby that lacks the last commits.
@@ -63,33 +67,108 @@ it('returns nothing while the table has not reached the event, though this proce
     String(position - 1n),
   ]);
   await client.query('commit');
-  expect(await subscribersAt(stack.pool, event)).toBeNull();
+  expect(await subscribersAt(stack.pool, event, after)).toBeNull();
 });
 
-it('has the position of the read model saved that its process knows to be further', async () => {
+/** An event of a new session of the endpoint's partner, at any position of the log. */
+const aSession = ({ partner_id }: { readonly partner_id: string }, position: Position): RecordedEvent => {
   const at = new Date(AT).toISOString();
-  const [one, session_id] = [anEndpoint(), randomUUID()];
-  const session = {
+  const ids = {
+    session_id: randomUUID(),
+    partner_id,
+    tracker_id: randomUUID(),
+    visit_id: randomUUID(),
+  };
+  return {
+    ...{ id: randomUUID(), stream: `tab-${randomUUID()}`, revision: 0 as Revision, position },
     type: 'sessions.SessionCreated.v1',
     data: {
-      ...{ session_id, partner_id: one.partner_id, tracker_id: randomUUID(), visit_id: randomUUID() },
-      ...{ visitor: 'v', visitor_country: null, first_seen_at: at, expires_at: at, sealed: 'sealed' },
+      ...ids,
+      ...{ visitor: 'v', visitor_country: null, first_seen_at: at, sealed: 'sealed' },
+      expires_at: '2100-01-01T00:00:00.000Z',
     },
+    metadata: { $correlationId: 'c', $causationId: 'c', at },
   };
-  const position = ((await append(`tab-${randomUUID()}`, session)) + 100n) as Position;
-  const hurryEndpoints = vi.fn(() => {
-    void stack.pool.query(`update read.projection set position = $1 where name = 'webhooks'`, [position]);
-  });
-  const processor = queueWebhookEvents({
+};
+
+const queueing = (over: Partial<Parameters<typeof queueWebhookEvents>[0]>) =>
+  queueWebhookEvents({
     ...stack,
     dayKeys: { of: async () => null },
     endpointsAt: async () => true,
-    hurryEndpoints,
+    hurryEndpoints: () => undefined,
+    wake: () => undefined,
     applied: async () => true,
-    labelsOf: async () => [],
+    labelsOf: async (sessions) => sessions.map(() => ({})),
+    ...over,
   });
-  const metadata = { $correlationId: 'c', $causationId: 'c', at };
-  const event = { ...session, id: randomUUID(), stream: 'tab', revision: 0 as Revision, position, metadata };
-  await processor.handle(event);
+const saveEndpointsAt = (position: Position) =>
+  stack.pool.query(`update read.projection set position = $1 where name = 'webhooks'`, [position]);
+
+it('stores a body before its deliveries where an earlier leader may have queued the event', async () => {
+  const one = anEndpoint();
+  const position = await append(`webhooks-${one.partner_id}`, created(one, AT));
+  await stack.caughtUp([webhooks]);
+  await saveEndpointsAt(position);
+  const steps: string[] = [];
+  const store: TestStack['store'] = {
+    ...stack.store,
+    append: async (...args) => {
+      const kind = args[0].slice(0, args[0].indexOf('-'));
+      steps.push(`${kind} begins`);
+      return stack.store.append(...args).finally(() => steps.push(`${kind} ends`));
+    },
+  };
+  const processor = queueing({ store, dayKeys: { of: async () => ({ seal: (plain) => plain }) } });
+  const stepsOf = async (event: RecordedEvent): Promise<readonly string[]> => {
+    steps.length = 0;
+    await processor.handle(event);
+    return steps.slice(0, 2);
+  };
+  const [inOrder, atOnce] = [
+    ['payload begins', 'payload ends'],
+    ['payload begins', 'deliveries begins'],
+  ];
+  // Up to the head of the log as this process began, and what it has tried itself.
+  const event = aSession(one, (position + 1_000n) as Position);
+  expect(await stepsOf(aSession(one, (await stack.store.head()) as Position))).toEqual([]);
+  await saveEndpointsAt((position + 1_000n) as Position);
+  expect(await stepsOf(event)).toEqual(atOnce);
+  expect(await stepsOf(event)).toEqual(inOrder);
+  processor.begin?.();
+  expect(await stepsOf(aSession(one, (position + 1n) as Position))).toEqual(inOrder);
+});
+
+it('has the position of the read model saved that its process knows to be further', async () => {
+  const position = ((await stack.store.head()) ?? 0n) + 2_000n;
+  const hurryEndpoints = vi.fn(() => void saveEndpointsAt(position as Position));
+  await queueing({ hurryEndpoints }).handle(aSession(anEndpoint(), position as Position));
   expect(hurryEndpoints).toHaveBeenCalled();
+});
+
+it('waits for the read model of endpoints to apply their events, and to pass no others', async () => {
+  const one = anEndpoint();
+  const first = (((await stack.store.head()) ?? 0n) + 3_000n) as Position;
+  const later = (by: bigint) => (first + by) as Position;
+  await saveEndpointsAt(first);
+  const waited: Position[] = [];
+  const processor = queueing({
+    endpointsAt: async (position) => {
+      waited.push(position);
+      await saveEndpointsAt(position);
+      return true;
+    },
+  });
+  await processor.handle(aSession(one, first));
+  await processor.handle(aSession(one, later(10n)));
+  await processor.handle({
+    ...aSession(one, later(20n)),
+    stream: `webhooks-${one.partner_id}`,
+    type: 'other.v1',
+  });
+  await processor.handle(aSession(one, later(30n)));
+  expect(waited).toEqual([first, first, later(20n)]);
+  processor.begin?.();
+  await processor.handle(aSession(one, later(40n)));
+  expect(waited.at(-1)).toBe(later(40n));
 });
