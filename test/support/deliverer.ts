@@ -53,7 +53,7 @@ const recordingPolls = (pool: pg.Pool, polls: Poll[]): pg.Pool => {
     const sentAt = performance.now();
     const result = await pool.query(config);
     if (config.name === 'claim_attempts') {
-      const at = Number(config.values?.[3]);
+      const at = Number(config.values?.[8]);
       polls.push(
         ...result.rows.map(({ webhook_id, claims }) => ({
           webhookId: webhook_id,

@@ -61,6 +61,14 @@ const OWN = `
   unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
   where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`;
 
+const RECORD =
+  'work.record_ended_attempts($1, $2::uuid[], $3::integer[], $4::integer[], $5::uuid[], $6::boolean[])';
+/** Recording comes first, because the claims take their holder from it. */
+const RECORD_AND_CLAIM = `
+  with ended as materialized (select $1::uuid as holder, ${RECORD})
+  select claimed.*
+  from ended, lateral work.claim_attempts(ended.holder, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) claimed`;
+
 /** Manages the claims of one worker through the functions of `claims.sql`. `now` in milliseconds. */
 export class DeliveryClaims {
   readonly #pool: pg.Pool;
@@ -73,18 +81,18 @@ export class DeliveryClaims {
     this.#rules = rules;
   }
 
-  /** Claims due deliveries of these endpoints within their limits. */
-  async take(wanted: readonly Wanted[], now: number): Promise<Taken[]> {
-    const { holder, leaseMs, projections, sources, concurrency, startsPerSecond, probeEveryMs } = this.#rules;
-    const { rows } = await this.#pool.query<{
+  /** Records the attempts that have ended, and claims due deliveries of these endpoints within their limits: both or neither. */
+  async take(wanted: readonly Wanted[], now: number, ended: readonly EndedAttempt[] = []): Promise<Taken[]> {
+    const { leaseMs, projections, sources, concurrency, startsPerSecond, probeEveryMs } = this.#rules;
+    const { rows } = await this.#change<{
       webhook_id: string;
       claims: Omit<DeliveryClaim, 'webhook_id'>[];
       again_at: Date | null;
     }>({
       name: 'claim_attempts',
-      text: 'select * from work.claim_attempts($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)',
+      text: RECORD_AND_CLAIM,
       values: [
-        holder,
+        ...this.#ended(ended),
         wanted.map(({ webhookId }) => webhookId),
         wanted.map(({ count }) => count),
         new Date(now),
@@ -107,15 +115,10 @@ export class DeliveryClaims {
 
   /** Records that attempts no longer run; their claims stay until `release`. */
   async recordEnded(ended: readonly EndedAttempt[]): Promise<void> {
-    const claims = ended.map(({ claim }) => claim);
     await this.#change({
       name: 'record_ended_attempts',
-      text: 'select work.record_ended_attempts($1, $2, $3, $4, $5, $6)',
-      values: [
-        ...this.#keys(claims),
-        claims.map((claim) => claim.webhook_id),
-        ended.map(({ succeeded }) => succeeded),
-      ],
+      text: `select ${RECORD}`,
+      values: this.#ended(ended),
     });
   }
 
@@ -136,8 +139,17 @@ export class DeliveryClaims {
     });
   }
 
-  #change(statement: pg.QueryConfig): Promise<unknown> {
-    return this.#oneAtATime.enter(() => this.#pool.query(statement));
+  #change<Row extends pg.QueryResultRow>(statement: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+    return this.#oneAtATime.enter(() => this.#pool.query<Row>(statement));
+  }
+
+  #ended(ended: readonly EndedAttempt[]) {
+    const claims = ended.map(({ claim }) => claim);
+    return [
+      ...this.#keys(claims),
+      claims.map((claim) => claim.webhook_id),
+      ended.map(({ succeeded }) => succeeded),
+    ];
   }
 
   #keys(claims: readonly DeliveryClaim[]) {

@@ -213,7 +213,7 @@ class DeliveryWorker {
     // An attempt that is cut off has no outcome; it is repeated after its lease.
     this.#abandoned = true;
     await this.#outcomes.close(WRITE_END_MS);
-    await this.#recordEnded().catch(() => undefined);
+    await this.#recordAndClaim([]).catch(() => undefined);
     await this.#dueEndpoints.stop();
     await this.#held.stop();
   }
@@ -237,7 +237,6 @@ class DeliveryWorker {
     const wanted = this.#outcomes.isBehind() ? [] : this.#scheduler.plan(clock.now());
     try {
       const hasEnded = this.#ended.length > 0;
-      await this.#recordEnded();
       const hasStarted = await this.#take(wanted);
       // Deliveries that become due or end meanwhile share the next poll.
       if (hasStarted || hasEnded) await pause(GATHER_MS, this.#stopping.signal);
@@ -248,19 +247,23 @@ class DeliveryWorker {
     }
   }
 
-  async #recordEnded(): Promise<void> {
+  /** Records what has ended, and claims what is wanted in the same statement. */
+  async #recordAndClaim(wanted: readonly Wanted[]): Promise<readonly Taken[]> {
     const batch = this.#ended;
-    if (batch.length === 0) return;
+    if (batch.length + wanted.length === 0) return [];
     this.#ended = [];
-    await this.#claims.recordEnded(batch).catch((error: unknown) => {
+    try {
+      if (wanted.length > 0) return await this.#claims.take(wanted, this.#options.clock.now(), batch);
+      await this.#claims.recordEnded(batch);
+      return [];
+    } catch (error) {
       this.#ended.push(...batch);
       throw error;
-    });
+    }
   }
 
   async #take(wanted: readonly Wanted[]): Promise<boolean> {
-    if (wanted.length === 0) return false;
-    const taken = await this.#claims.take(wanted, this.#options.clock.now());
+    const taken = await this.#recordAndClaim(wanted);
     for (const one of taken) this.#scheduler.onClaimed(one);
     const claims = taken.flatMap((one) => one.claims);
     if (claims.length === 0) return false;
