@@ -181,7 +181,7 @@ function attempted(fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): voi
     attempts: row.attempts + 1,
     cycle_attempts: data.attempt,
     last_attempt_at: data.started_at,
-    last_duration_ms: Math.max(0, Date.parse(data.ended_at) - Date.parse(data.started_at)),
+    last_duration_ms: durationMs(data),
     delivered_at: data.state === 'delivered' ? data.ended_at : null,
     next_attempt_at: data.next_attempt_at,
     http_status: data.http_status,
@@ -195,6 +195,15 @@ function attempted(fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): voi
     last_http_status: data.http_status,
   }));
 }
+
+/** No event may stop the projection, and the column is an integer. */
+const MAX_DURATION_MS = 2 ** 31 - 1;
+
+const durationMs = ({
+  started_at,
+  ended_at,
+}: Pick<Data<'webhooks.DeliveryAttempted.v1'>, 'started_at' | 'ended_at'>): number =>
+  Math.min(MAX_DURATION_MS, Math.max(0, Date.parse(ended_at) - Date.parse(started_at)));
 
 function withLastAttempt(row: DeliveryRow): DeliveryRow['earlier_attempts'] {
   const { earlier_attempts, last_attempt_at, last_duration_ms, http_status, error } = row;
@@ -269,8 +278,9 @@ function count(fold: Fold, row: DeliveryRow, more: 1 | -1): void {
 function countAttempt(
   fold: Fold,
   { webhook_id, partner_id, created_at }: DeliveryRow,
-  { started_at, ended_at, error, http_status: status }: Data<'webhooks.DeliveryAttempted.v1'>,
+  data: Data<'webhooks.DeliveryAttempted.v1'>,
 ): void {
+  const { started_at, error, http_status: status } = data;
   const day = created_at.slice(0, 10);
   const hour = `${started_at.slice(0, 13)}:00:00Z`;
   const outcome = error ?? 'delivered';
@@ -290,7 +300,7 @@ function countAttempt(
   const row: AttemptsRow = fold.attempts.get(key) ?? none;
   row.changed_position = fold.position;
   row.attempts += 1;
-  row.duration_ms += Math.max(0, Date.parse(ended_at) - Date.parse(started_at));
+  row.duration_ms += durationMs(data);
   fold.attempts.set(key, row);
 }
 
