@@ -128,6 +128,16 @@ describe('the read model of deliveries', () => {
     expect(found.health).toMatchObject([{ pending: '0', failures_in_row: 0, fanned_out_to: '42' }]);
   });
 
+  it('takes an attempt that a wrong clock made last for thousands of years', async () => {
+    const d = aDelivery(endpoint);
+    const long = attempted(d, { at: AT });
+    const found = await applied(queued(d, AT), {
+      ...long,
+      data: { ...long.data, ended_at: '9999-12-31T23:59:59.999Z' },
+    } as typeof long);
+    expect(found.deliveries).toMatchObject([{ state: 'delivered', last_duration_ms: 2 ** 31 - 1 }]);
+  });
+
   it('keeps the first of two outcomes of one attempt: a late timeout undoes no success', async () => {
     const d = aDelivery(endpoint);
     const found = await applied(
