@@ -26,6 +26,7 @@ import { savedLookups } from './rows/saved-lookups.ts';
 import { sessionsMillionRow } from './rows/sessions-million.ts';
 import { signals } from './rows/signals.ts';
 import { submissions } from './rows/submissions.ts';
+import { sweepMillionRow } from './rows/sweep-million.ts';
 import { unitCosts } from './rows/unit-costs.ts';
 import { yearsRow } from './rows/years.ts';
 import { type Bench, FULL, type Line, QUICK, type Row } from './support/bench.ts';
@@ -45,6 +46,7 @@ const ROWS: readonly Row[] = [
     sessionsMillionRow,
     dashboardMillionRow,
     deliveriesMillionRow,
+    sweepMillionRow,
   ],
   ...[migrationsRow, yearsRow],
 ];
@@ -57,6 +59,7 @@ const STANDALONE: readonly Row[] = [
   sessionsMillionRow,
   dashboardMillionRow,
   deliveriesMillionRow,
+  sweepMillionRow,
   migrationsRow,
   yearsRow,
 ];

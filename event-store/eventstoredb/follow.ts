@@ -22,6 +22,11 @@ const BATCH_BYTES = 4 * 1_048_576;
 const READ_AHEAD_EVENTS = 64;
 const MAX_BUFFERED_EVENTS = 5_000;
 const MAX_BUFFERED_BYTES = 16 * 1_048_576;
+/**
+ * A backlog arrives event by event, and each batch costs its follower a transaction: until the server says that the subscription has
+ * caught up, or where it does not say so (before 23.10), a batch waits as long as each such time brings more.
+ */
+const GATHER_MS = 10;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
 
@@ -85,6 +90,7 @@ async function* arrivals({
   const subscription = client.subscribeToAll({ fromPosition }, { highWaterMark: READ_AHEAD_EVENTS });
   const buffer = createBuffer(subscription);
   let hasEnded = false;
+  let isBehind = true;
   let wake = (): void => undefined;
   const end = (): void => {
     hasEnded = true;
@@ -93,6 +99,9 @@ async function* arrivals({
   // Never removed: an error after the last read would otherwise end the process.
   for (const sign of ['error', 'end', 'close']) subscription.on(sign, end);
   subscription.once('error', onError);
+  subscription.once('caughtUp', () => {
+    isBehind = false;
+  });
   subscription.on('readable', () => {
     buffer.fill();
     wake();
@@ -100,6 +109,10 @@ async function* arrivals({
   signal.addEventListener('abort', end);
   try {
     while (!signal.aborted) {
+      for (let before = 0; isBehind && buffer.count() > before && buffer.count() < size; ) {
+        before = buffer.count();
+        await pause(GATHER_MS, signal);
+      }
       const events = buffer.take(size);
       if (events.length > 0) yield events;
       else if (hasEnded) return;
@@ -128,6 +141,7 @@ function createBuffer(subscription: Pick<AllStreamSubscription, 'read'>) {
   };
   return {
     fill,
+    count: (): number => held.length,
     /** Takes at most `size` events and `BATCH_BYTES`. */
     take: (size: number): ClientEvent[] => {
       fill();

@@ -1,28 +1,72 @@
 import type pg from 'pg';
 import { pause } from '../../platform/clock/waiting.ts';
+import { batchLoader } from '../../platform/limits/loaders.ts';
 import { inTransaction } from '../../platform/postgres/transactions.ts';
-import { type ForgetNamesOptions, StoreUnavailable, WrongExpectedRevision } from '../port.ts';
+import {
+  type EventStore,
+  type ForgetNamesOptions,
+  StoreUnavailable,
+  WrongExpectedRevision,
+} from '../port.ts';
 import type { Query } from './read-stream.ts';
 
 const DELETE_ROWS = 2_000;
+/** Above every revision. */
+const ALL = 2 ** 31 - 1;
 
-/** Deletes a stream whose last revision is `last`, as `EventStore.expire`. `at`: the time of the deletion. */
-export async function expireStream(query: Query, stream: string, last: number, at: Date): Promise<void> {
-  const rows = await query(
-    'expire',
-    // The writers' lock is needed because a concurrent append would not see that the stream expires.
-    `with head as (select name, revision from eventlog.stream
-                   where name = $1 and (select eventlog.lock_writer()) for update),
-          done as (update eventlog.stream s set expired = true, expired_at = coalesce(s.expired_at, $3) from head
-                   where s.name = head.name and head.revision <= $2)
-     select revision from head`,
-    [stream, last, at],
-  );
-  const revision: number | undefined = rows[0]?.revision;
-  if (revision === undefined) return;
-  if (revision > last) throw new WrongExpectedRevision(stream, revision);
-  await deleteBefore(query, stream, revision + 1);
+interface Expiring {
+  readonly stream: string;
+  readonly last: number;
 }
+
+/**
+ * Creates `EventStore.expire`: streams that are to be deleted while a statement is under way share the next one. `now`: the time of
+ * the deletion, milliseconds.
+ */
+export function createExpire(query: Query, now: () => number): EventStore['expire'] {
+  const expire = batchLoader(async (wanted: readonly Expiring[]) => {
+    const names = wanted.map(({ stream }) => stream);
+    const rows = await query('expire', EXPIRE, [names, wanted.map(({ last }) => last), new Date(now())]);
+    const revisions = new Map(rows.map(({ name, revision }): [string, number] => [name, revision]));
+    const isPast = ({ stream, last }: Expiring): boolean => (revisions.get(stream) ?? -1) > last;
+    await deleteAll(
+      query,
+      wanted.filter((one) => !isPast(one)).map(({ stream }) => stream),
+    );
+    return wanted.map((one) =>
+      isPast(one) ? new WrongExpectedRevision(one.stream, revisions.get(one.stream) ?? null) : null,
+    );
+  });
+  return async (stream, last) => {
+    await expire({ stream, last });
+  };
+}
+
+/** The writers' lock is needed because a concurrent append would not see that its stream expires. */
+const EXPIRE = `
+  with head as materialized (
+         select name, revision from eventlog.stream
+         where name = any ($1) and (select eventlog.lock_writer()) for update),
+       done as (
+         update eventlog.stream s set expired = true, expired_at = coalesce(s.expired_at, $3)
+         from head join unnest($1::text[], $2::int[]) as w (name, last) using (name)
+         where s.name = head.name and head.revision <= w.last)
+  select name, revision from head`;
+
+/** Deletes the events of streams that have expired. */
+async function deleteAll(query: Query, streams: readonly string[]): Promise<void> {
+  const [row] = await query('delete_all', DELETE_ALL, [streams]);
+  if (row?.deleted === DELETE_ROWS) for (const stream of streams) await deleteBefore(query, stream, ALL);
+}
+
+const DELETE_ALL = `
+  with deleted as (
+    delete from eventlog.event where position = any (array(
+      select e.position from unnest($1::text[]) as s (name)
+      cross join lateral (
+        select position from eventlog.event where stream = s.name order by revision limit ${DELETE_ROWS}) e
+      limit ${DELETE_ROWS})) returning 1)
+  select count(*)::int as deleted from deleted`;
 
 /** Deletes the events of a stream before a revision: of those that are there, and not of those that are appended meanwhile. */
 export async function truncateStream(query: Query, stream: string, revision: number): Promise<void> {
@@ -68,9 +112,6 @@ interface NameRow {
   readonly undated: boolean;
   readonly old: boolean;
 }
-
-/** Above every revision. */
-const ALL = 2 ** 31 - 1;
 
 const NAMES = `
   select name, expired and expired_at is null as undated, expired and coalesce(expired_at < $2, false) as old,

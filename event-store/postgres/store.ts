@@ -7,7 +7,7 @@ import {
   serialiseAppend,
 } from '../port.ts';
 import { Committer } from './committer.ts';
-import { expireStream, forgetNames, truncateStream } from './deletions.ts';
+import { createExpire, forgetNames, truncateStream } from './deletions.ts';
 import { Follower } from './follower.ts';
 import { createStreamReader, type Query, readHead } from './read-stream.ts';
 
@@ -59,7 +59,7 @@ export function createPostgresEventStore(options: PostgresEventStoreOptions): Ev
     readStream: createStreamReader(query, now),
     follow: (follow: FollowOptions) => follower.follow(follow),
     head: () => readHead(query),
-    expire: (stream, last) => expireStream(query, stream, last, new Date(now())),
+    expire: createExpire(query, now),
     truncateBefore: (stream, revision) => truncateStream(query, stream, revision),
     forgetNames: (options) => forgetNames(pool, query, now(), options),
     close: () => {
