@@ -1,37 +1,31 @@
 import type { Row } from '../support/bench.ts';
 import { load } from '../support/load.ts';
-import { capture, createTracker, readFeed } from '../support/tracking.ts';
-import { SAVED_ADDRESS, savedAnswer } from './saved-lookups.ts';
+import { createRevealable, VISITORS } from '../support/tracking.ts';
 
 const RATE = 100;
 const CONNECTIONS = 20;
-const SESSIONS = 10;
 
-/**
- * `POST …/reveal` of sessions whose address has a saved result, each time a new reveal, at 100 a second. For
- * information.
- */
+/** `POST …/reveal` of sessions whose address has a saved result, each of another session, at 100 a second. For information. */
 export const reveals: Row = {
   name: 'reveals',
   run: async (bench) => {
     const { warmUpSeconds, rounds, seconds } = bench.effort;
     const product = await bench.product();
-    await savedAnswer(product);
-    const tracker = await createTracker(product);
-    for (let n = 0; n < SESSIONS; n += 1) await capture(product, tracker, SAVED_ADDRESS);
-    const { sessions } = await readFeed(product, tracker);
+    const beginSessions = await createRevealable(product, bench.freshAddresses(VISITORS));
+    const measuredSeconds = (rounds * seconds) / 2;
+    const sessions = await beginSessions(RATE * (warmUpSeconds + measuredSeconds));
     const { p50, p99, cpuMicros } = await load(
       {
         port: product.port,
         requests: {
           of: 'reveals',
           key: product.keys[0] ?? '',
-          sessions: sessions.map(({ session_id }) => session_id),
+          sessions,
         },
         connections: CONNECTIONS,
         rate: RATE,
         warmUpSeconds,
-        seconds: (rounds * seconds) / 2,
+        seconds: measuredSeconds,
         expect: 200,
       },
       product.meters,

@@ -13,6 +13,7 @@ import { deliveringEnv } from '../support/webhooks.ts';
 
 const RATES = [10, 100, 1_000] as const;
 const CONNECTIONS = 20;
+const WARM_UP_SECONDS = 2;
 const START_MS = 60_000;
 const REST_SECONDS = 20;
 /** Share of a core. */
@@ -51,7 +52,7 @@ export const unitCosts: Row = {
     bench.defer(reference.end);
     const work = await openDatabaseWork(product.url);
     try {
-      const rest = await atRest(product, work.read);
+      const fresh = await atRest('at rest, before any load', product, work.read);
       const kinds = await prepareKinds(bench, product, sink);
       const ofProduct = async (kind: Kind, rate: number, seconds?: number): Promise<Cost> => {
         const cost = await measure(bench, product, work.read, kind, rate, seconds);
@@ -74,7 +75,8 @@ export const unitCosts: Row = {
         }
         lines.push(...measured.map(({ kind, pairs }) => toLine(kind.name, rate, middle(pairs))));
       }
-      return [...lines, rest];
+      // Trackers, endpoints and sessions are there now, and what the process keeps of the load.
+      return [...lines, fresh, await atRest('at rest, after the load', product, work.read)];
     } finally {
       await work.close();
       await reference.end();
@@ -128,10 +130,10 @@ const measure = async (
 ): Promise<Cost> => {
   const plan: LoadPlan = {
     port: ownPort,
-    requests: requests(),
+    requests: await requests(Math.ceil(rate * (WARM_UP_SECONDS + seconds))),
     connections: CONNECTIONS,
     rate,
-    warmUpSeconds: 2,
+    warmUpSeconds: WARM_UP_SECONDS,
     seconds,
     expect,
   };
@@ -159,7 +161,7 @@ const toLine = (name: string, rate: number, { cost, against }: Pair): Line => ({
   ],
 });
 
-const atRest = async (product: Cluster, read: () => Promise<DatabaseWork>): Promise<Line> => {
+const atRest = async (row: string, product: Cluster, read: () => Promise<DatabaseWork>): Promise<Line> => {
   await product.settled();
   const cpu = (): number => Object.values(product.meters).reduce((sum, meter) => sum + meter(), 0);
   const [before, cpuBefore, began] = [await read(), cpu(), performance.now()];
@@ -168,7 +170,7 @@ const atRest = async (product: Cluster, read: () => Promise<DatabaseWork>): Prom
   const seconds = (performance.now() - began) / 1_000;
   const share = (cpuAfter - cpuBefore) / seconds;
   return {
-    row: 'at rest',
+    row,
     ratio: share / REST,
     target: { atMost: 1 },
     a: { of: 'CPU of server and store, share of a core', value: share * 100, unit: ' %' },

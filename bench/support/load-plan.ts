@@ -15,6 +15,8 @@ export interface Captures {
   readonly of: 'captures';
   readonly tracker: string;
   readonly first: number;
+  /** The number of addresses, which come in turn. Default: no address comes twice. */
+  readonly among?: number;
 }
 
 /** `POST …/reveal` of these sessions in turn, each time a new reveal. */

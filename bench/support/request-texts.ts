@@ -61,12 +61,15 @@ const uuids = (): ((number: number) => string) => {
   return (number) => start + number.toString(16).padStart(12, '0');
 };
 
-const captures = (host: string, { tracker, first }: Captures): RequestOf => {
+const captures = (
+  host: string,
+  { tracker, first, among = Number.POSITIVE_INFINITY }: Captures,
+): RequestOf => {
   const [token, visit] = [uuids(), uuids()];
   const head = `POST /tracking/collect HTTP/1.1\r\n${host}${BROWSER}Origin: ${PAGE}\r\nContent-Type: text/plain;charset=UTF-8\r\n`;
   return (number) => {
     const body = `{"tracker_id":"${tracker}","token":"${token(number)}","visit_id":"${visit(number)}","custom":{"plan":"pro","seats":3}}`;
-    return `${head}X-Forwarded-For: ${addressOf(first + number)}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    return `${head}X-Forwarded-For: ${addressOf(first + (number % among))}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   };
 };
 

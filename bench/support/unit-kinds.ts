@@ -3,18 +3,18 @@ import type { WebhookSink } from './bare-deliveries.ts';
 import type { Bench } from './bench.ts';
 import type { Cluster } from './cluster.ts';
 import type { LoadPlan } from './load-plan.ts';
-import { capture, createTracker, readFeed } from './tracking.ts';
+import { createRevealable, createTracker, VISITORS } from './tracking.ts';
 import { createEndpoint } from './webhooks.ts';
 
 const ADDRESSES = 1_000_000;
-const SESSIONS = 10;
 
 type Requests = LoadPlan['requests'];
 
 /** An operation at a rate per second. */
 export interface Kind {
   readonly name: string;
-  readonly requests: () => Requests;
+  /** Makes requests for a load of `count`. */
+  readonly requests: (count: number) => Requests | Promise<Requests>;
   readonly expect: number;
   /** The server that gets it. Default: the API. */
   readonly port?: number;
@@ -37,10 +37,8 @@ export const prepareKinds = async (
   const tracker = await createTracker(product);
   const delivered = await createTracker({ ...product, keys: [ofDeliveries] });
   await createEndpoint(product, ofDeliveries, sink.urls[0] ?? '', delivered);
-  for (let n = 0; n < SESSIONS; n += 1) await capture(product, tracker, SAVED_ADDRESS);
-  await product.followed();
-  const sessions = (await readFeed(product, tracker)).sessions.map(({ session_id }) => session_id);
   const addresses = () => bench.freshAddresses(ADDRESSES);
+  const beginSessions = await createRevealable(product, bench.freshAddresses(VISITORS));
   return [
     {
       name: 'saved lookup',
@@ -54,7 +52,12 @@ export const prepareKinds = async (
       most: 100,
     },
     { name: 'capture', requests: () => ({ of: 'captures', tracker, first: addresses() }), expect: 204 },
-    { name: 'reveal', requests: () => ({ of: 'reveals', key, sessions }), expect: 200, most: 100 },
+    {
+      name: 'reveal',
+      requests: async (count) => ({ of: 'reveals', key, sessions: await beginSessions(count) }),
+      expect: 200,
+      most: 100,
+    },
     {
       name: 'capture, delivered to one endpoint',
       requests: () => ({ of: 'captures', tracker: delivered, first: addresses() }),
