@@ -1,4 +1,4 @@
-import { endsWithin, pause } from '../clock/waiting.ts';
+import { endsWithin, nextTurn, pause } from '../clock/waiting.ts';
 
 /** Counts by name. A name whose count is zero takes no memory. */
 export class Counts {
@@ -20,8 +20,8 @@ export class Counts {
 }
 
 /**
- * Coalesces callers: those that arrive during a call share the next one, because the result of the running call may be older
- * than their own writes. `gapMs`: a shared call begins no sooner after the one before; otherwise callers who keep coming would
+ * Coalesces callers: those of one turn of the event loop share a call, and those that arrive during a call share the next one, because
+ * the result of the running call may be older than their own writes. `gapMs`: a shared call begins no sooner after the one before; otherwise callers who keep coming would
  * have one after the other without a pause. `maxWaitMs`: it waits no longer for the one before, which may never be answered.
  */
 export function coalesceNext<T>(
@@ -46,21 +46,26 @@ export function coalesceNext<T>(
 
   return () => {
     if (next) return next;
-    if (!running) return start();
-    const startNext = async () => {
-      const restMs = beganAt + gapMs - performance.now();
-      if (restMs > 0) await pause(restMs);
+    const startNow = (): Promise<T> => {
       next = null;
       return start();
     };
-    const ended =
-      maxWaitMs === Number.POSITIVE_INFINITY
-        ? running
-        : endsWithin(
-            running.catch(() => null),
-            maxWaitMs,
-          );
-    next = ended.then(startNext, startNext);
+    const startNext = async (): Promise<T> => {
+      const restMs = beganAt + gapMs - performance.now();
+      if (restMs > 0) await pause(restMs);
+      return startNow();
+    };
+    if (!running) next = nextTurn().then(startNow);
+    else {
+      const ended =
+        maxWaitMs === Number.POSITIVE_INFINITY
+          ? running
+          : endsWithin(
+              running.catch(() => null),
+              maxWaitMs,
+            );
+      next = ended.then(startNext, startNext);
+    }
     return next;
   };
 }
