@@ -40,9 +40,9 @@ const useSavedResults =
 
 export function revealRoutes(context: ApiContext): Route[] {
   const { runtime, limiter, trackerCommands, countCall } = context;
-  const { config, clock, db, dayKeys } = runtime;
+  const { config, clock, db, pool, dayKeys } = runtime;
   const waitForHead = context.waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS);
-  const sessions = createRevealableSessions({ db, dayKeys, clock, waitForHead });
+  const sessions = createRevealableSessions({ db, pool, dayKeys, clock, waitForHead });
   const revealDeps: RevealDeps = {
     ...completionPorts(runtime, sessions.find),
     trackerRefusal: trackerCommands.refusal,

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type pg from 'pg';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { parsePublicAddress } from '../../domain/kernel/address.ts';
@@ -9,6 +10,7 @@ import {
 } from '../../domain/sessions/events.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
 import { type DayKeys, tryToOpen } from '../../platform/crypto/keyring.ts';
+import { rowLoader } from '../../platform/limits/loaders.ts';
 import type { SessionBody } from '../../read-api/sessions/schemas.ts';
 import { findUnexpired, type Reads } from '../reads.ts';
 
@@ -223,9 +225,33 @@ export async function openSecrets(
 const dayOf = ({ first_seen_at }: Pick<SessionRow, 'first_seen_at'>): string => first_seen_at.slice(0, 10);
 
 interface RevealableSessionDeps extends Reads {
+  readonly pool: pg.Pool;
   readonly dayKeys: DayKeys;
   readonly clock: Clock;
 }
+
+interface RevealableRow extends Pick<SessionRow, 'session_id' | 'tracker_id' | 'sealed'> {
+  readonly partner_id: string;
+  readonly first_seen_at: Date;
+  readonly expires_at: Date;
+}
+
+/** Reads sessions of any partner, those of one moment together. */
+const revealableRows = (pool: pg.Pool) =>
+  rowLoader(async (ids) => {
+    const { rows } = await pool.query<RevealableRow>({
+      name: 'revealable_sessions',
+      text: `select session_id, partner_id, tracker_id, sealed, first_seen_at, expires_at
+             from read.session where session_id = any ($1::uuid[])`,
+      values: [ids],
+    });
+    return new Map(
+      rows.map(({ first_seen_at, expires_at, ...row }) => [
+        row.session_id,
+        { ...row, first_seen_at: first_seen_at.toISOString(), expires_at: expires_at.toISOString() },
+      ]),
+    );
+  });
 
 /**
  * One request asks for a session several times, and one session is often revealed several times. Below a second: an erased session
@@ -245,6 +271,11 @@ interface OpenedSession extends SessionSecrets {
 /** What a reveal needs of its session. These fields never change, so reading them from a table is safe (ADR 19). */
 export function createRevealableSessions(deps: RevealableSessionDeps) {
   const known = new LRUCache<string, OpenedSession>({ max: SESSIONS, ttl: REMEMBERED_MS });
+  const readRow = revealableRows(deps.pool);
+  const readOwn = async (partnerId: string, sessionId: string) => {
+    const row = await readRow(sessionId);
+    return row?.partner_id === partnerId ? row : null;
+  };
 
   const open = async (
     partner_id: string,
@@ -254,7 +285,8 @@ export function createRevealableSessions(deps: RevealableSessionDeps) {
     const now = deps.clock.now();
     const remembered = known.get(name);
     if (remembered && now < Date.parse(remembered.expires_at)) return remembered;
-    const row = await findSession(deps, partner_id, sessionId, now);
+    const wanted = { kind: 'session', id: sessionId, partnerId: partner_id, now } as const;
+    const row = await findUnexpired(deps, wanted, () => readOwn(partner_id, sessionId));
     if (typeof row === 'string') return row;
     const { session_id, tracker_id, expires_at } = row;
     const [secrets = null] = await openSecrets([row], deps.dayKeys);
