@@ -47,7 +47,7 @@ export function createCaptureRates(
   return {
     admitVisitor: (ip) => limiter.admit(...ofVisitor(ip)),
     admitCapture: async (trackerId, ip) => {
-      const taken = [ofVisitor(ip)];
+      const taken: Rate[] = [];
       const wanted: Rate[] = [
         [`captures of ${trackerId}`, config.CAPTURES_PER_SECOND_PER_TRACKER],
         ['captures', config.CAPTURES_PER_SECOND],
@@ -57,7 +57,7 @@ export function createCaptureRates(
         // Not awaited in a single process: no other capture meets a rate that may be given back.
         const verdict = admission instanceof Promise ? await admission : admission;
         if (verdict !== null) {
-          for (const before of taken) await limiter.giveBack(...before);
+          for (const before of [ofVisitor(ip), ...taken]) await limiter.giveBack(...before);
           return verdict;
         }
         taken.push(rate);
