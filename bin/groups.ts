@@ -97,7 +97,7 @@ export function leadGroups(
     onStopped: (name) => onStopped?.(`processor ${name}`),
     onRunning: (name) => onRunning?.(`processor ${name}`),
   };
-  for (const { name, projections, processors } of groups) {
+  for (const { name, projections, processors, gatherMs } of groups) {
     const projecting: ProjectionsOptions = {
       tail,
       url,
@@ -105,6 +105,7 @@ export function leadGroups(
       progress,
       log,
       projections,
+      gatherMs,
       ...(onApplied ? { onApplied } : {}),
       onStopped: (projection) => onStopped?.(`projection ${projection}`),
       onRunning: (names) => {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { createWakeup } from '../platform/clock/waiting.ts';
+import { createWakeup, type Wakeup } from '../platform/clock/waiting.ts';
 import {
   approximateBytes,
   type Batch,
@@ -115,7 +115,10 @@ export class TailMemory {
 }
 
 export interface TailFollowOptions extends FollowOptions {
-  /** Returns how long events may wait for a batch before this follower gets them, in milliseconds; called each time. */
+  /**
+   * Returns how long events may wait for a batch before this follower gets them, in milliseconds, while no caller waits for them
+   * (`hurry`); called each time.
+   */
   readonly gatherMs?: () => number;
 }
 
@@ -129,6 +132,8 @@ export interface TailOptions {
 /** Smaller batches gather, because under load a read per handful of events costs more than the events. */
 const SMALL_BATCH_EVENTS = 100;
 const GATHER_MS = 200;
+/** For this long after a caller wanted the next events, followers get them as they are read: they may be of a later read. */
+const HURRIED_MS = 250;
 const RETRY_MS = 250;
 
 /**
@@ -141,6 +146,9 @@ export class Tail {
   readonly #closing = new AbortController();
   readonly #gathering = createWakeup();
   readonly #gatherTimes = new Set<() => number>();
+  /** Of followers that gather for longer than the tail itself. */
+  readonly #resting = new Set<Wakeup>();
+  #hurriedUntil = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
 
   constructor(options: TailOptions) {
@@ -153,6 +161,8 @@ export class Tail {
     const signal = AbortSignal.any([options.signal, this.#closing.signal]);
     this.#reading ??= this.#read();
     this.#gatherTimes.add(gatherMs);
+    const rest = createWakeup();
+    this.#resting.add(rest);
     let { after } = options;
     try {
       while (!signal.aborted) {
@@ -166,12 +176,18 @@ export class Tail {
         const batch = memory.after(after);
         if (batch === null) await memory.grown(signal);
         else {
+          const begunAt = performance.now();
           after = batch.position;
           yield this.#visible(batch, options);
+          const ms = gatherMs();
+          const now = performance.now();
+          if (ms > GATHER_MS && now > this.#hurriedUntil && batch.events.length < BATCH_EVENTS)
+            await rest.wait(begunAt + ms - now, signal);
         }
       }
     } finally {
       this.#gatherTimes.delete(gatherMs);
+      this.#resting.delete(rest);
     }
   }
 
@@ -181,7 +197,9 @@ export class Tail {
 
   /** Ends the current gathering, because a caller waits for the next events. */
   hurry(): void {
+    this.#hurriedUntil = performance.now() + HURRIED_MS;
     this.#gathering.wake();
+    for (const rest of this.#resting) rest.wake();
   }
 
   async close(): Promise<void> {

@@ -96,7 +96,7 @@ export interface FollowingProcessor extends FollowedStreams {
   lane?(event: RecordedEvent): string;
   /** Includes expired events that are not deleted yet, for a processor that must not miss one. */
   readonly includeExpired?: boolean;
-  /** Returns how long an event may wait for a batch, in milliseconds; infinity: as long as the tail itself waits. Called for each batch. */
+  /** Returns how long an event may wait for a batch while no caller waits for it, in milliseconds. Called for each batch. */
   gatherMs?(): number;
   /** Called when this process begins to lead it: others may have handled events since it last did. */
   begin?(): void;

@@ -21,6 +21,8 @@ export interface ProjectionGroup {
   readonly name: string;
   /** In the order in which a batch is applied. */
   readonly projections: readonly Projection[];
+  /** How long events may wait for a batch while nobody waits for them, in milliseconds. Default: as long as the tail waits. */
+  readonly gatherMs?: number;
 }
 
 /** Events that often arrive together share a group, for example the count of a capture and its session. */
@@ -29,6 +31,7 @@ export const projectionGroups = {
   visits: {
     name: 'visits',
     projections: [usage, trackerUsage, trackers, sessions, reveals, revealUnits, domains, activity],
+    gatherMs: 1_000,
   },
   webhooks: { name: 'webhooks', projections: [webhooks, deliveries, payloads] },
   signals: { name: 'signals', projections: [signals, profiles] },

@@ -70,6 +70,7 @@ export interface PassOptions {
   readonly pool: pg.Pool;
   readonly lease: Lease;
   readonly projections: readonly Projection[];
+  readonly gatherMs?: number | undefined;
   readonly checkpoints: ReadonlyMap<string, Checkpoint>;
   readonly progress: Progress;
   readonly signal: AbortSignal;
@@ -119,11 +120,13 @@ class Pass {
   }
 
   async run(): Promise<void> {
-    const { tail, lease, progress, signal, onApplied, isDone = () => false } = this.#options;
+    const { tail, lease, progress, signal, gatherMs, onApplied, isDone = () => false } = this.#options;
     const names = this.#names;
     const unsubscribe = progress.onWanted(names, () => this.#hurry());
     try {
-      for await (const batch of tail.follow({ after: this.#passed, includeExpired: true, signal })) {
+      const following = { after: this.#passed, includeExpired: true, signal };
+      const gathering = gatherMs === undefined ? {} : { gatherMs: () => gatherMs };
+      for await (const batch of tail.follow({ ...following, ...gathering })) {
         const outcome = await inSpan(spanOf(lease.name, batch), () => this.#apply(batch));
         if (outcome === 'stopped') return;
         const isEnd = isDone(batch.position);

@@ -69,6 +69,7 @@ const POLL_MS = 150;
 interface Waiter {
   readonly names: readonly string[];
   readonly position: Position;
+  readonly isPatient: boolean;
   resolve(reached: boolean): void;
 }
 
@@ -147,6 +148,7 @@ class ConsumerProgress implements Progress {
       const waiter: Waiter = {
         names,
         position,
+        isPatient: manner === 'patient',
         resolve: (reached) => {
           clearTimeout(timer);
           this.#waiters.delete(waiter);
@@ -157,7 +159,7 @@ class ConsumerProgress implements Progress {
       this.#waiters.add(waiter);
       if (this.#known.areAt(names, position)) return waiter.resolve(true);
       this.#listener.ensure();
-      if (manner !== 'patient') this.hurry(names);
+      if (!waiter.isPatient) this.hurry(names);
       this.#polling ??= setTimeout(() => this.#poll(), POLL_MS);
       if (this.#known.isEmpty() || this.#known.mayBeAt(names, position)) this.#reload();
     });
@@ -224,6 +226,9 @@ class ConsumerProgress implements Progress {
   async #poll(): Promise<void> {
     this.#listener.ensure();
     await this.#load().catch(() => undefined);
+    const impatient = [...this.#waiters].filter(({ isPatient }) => !isPatient);
+    // Events that were read too late for the first call may be gathered again.
+    if (impatient.length > 0) this.hurry([...new Set(impatient.flatMap(({ names }) => names))]);
     const isNeeded = this.#waiters.size > 0 && !this.#isClosed;
     this.#polling = isNeeded ? setTimeout(() => this.#poll(), POLL_MS) : null;
   }

@@ -53,6 +53,8 @@ export interface ProjectionsOptions {
   readonly url: string;
   readonly pool: pg.Pool;
   readonly projections: readonly Projection[];
+  /** How long events may wait for a batch while nobody waits for them, in milliseconds. Default: as long as the tail waits. */
+  readonly gatherMs?: number | undefined;
   readonly progress: Progress;
   readonly log: Logger;
   /** Called after each batch with the newest event's time (ISO 8601), for the lag metric. */

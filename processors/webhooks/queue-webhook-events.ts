@@ -36,9 +36,13 @@ export const QUEUEING: FollowedStreams = {
   prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
 };
 
-/** Events are batched for `GATHER_MS` while a delivery was queued within the last `BUSY_MS`. */
-const GATHER_MS = 4;
+/**
+ * Events are batched for `BUSY_GATHER_MS` while a delivery was queued within the last `BUSY_MS`. Otherwise for longer: a capture or
+ * reveal that an endpoint subscribes to wakes the tail.
+ */
+const BUSY_GATHER_MS = 4;
 const BUSY_MS = 1_000;
+const GATHER_MS = 1_000;
 /** How often, and how often at most, a table is read again that its process knows to be further. */
 const READ_AGAIN_MS = 5;
 const MAX_READS = 100;
@@ -92,11 +96,7 @@ export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
   };
   return {
     ...QUEUEING,
-    gatherMs: () => (performance.now() - queuedAt < BUSY_MS ? GATHER_MS : Number.POSITIVE_INFINITY),
-    begin: () => {
-      endpointsTo = null;
-      repeatsTo = null;
-    },
+    gatherMs: () => (performance.now() - queuedAt < BUSY_MS ? BUSY_GATHER_MS : GATHER_MS),
     lane: () => 'all',
     handle: (event) => handleAll([event]),
     handleAll,

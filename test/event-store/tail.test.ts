@@ -152,3 +152,26 @@ it('filters events by prefix, hides expired ones, and moves the position past bo
   expect(await all).toEqual([2n, 3n, 4n]);
   await tail.close();
 });
+
+it('keeps events from a follower that gathers for longer, until a caller wants them at once', async () => {
+  const log = memoryLog();
+  const tail = opened(log);
+  const ending = new AbortController();
+  const gathering = tail.follow({ after: null, signal: ending.signal, gatherMs: () => 3_600_000 });
+  const first = gathering.next();
+  const others = collect(tail, 3);
+  log.append(recorded(1));
+  expect((await first).value?.position).toBe(at(1));
+  let second: Batch | null = null;
+  const next = gathering.next().then(({ value }) => {
+    second = value ?? null;
+  });
+  log.append(recorded(2), recorded(3));
+  expect(await others).toEqual(range(1, 3));
+  expect(second).toBeNull();
+  tail.hurry();
+  await next;
+  expect(second).toMatchObject({ position: at(3) });
+  ending.abort();
+  await tail.close();
+});
