@@ -165,9 +165,12 @@ async function revealSession(
   const onExpired = (): void => {
     isDeleted = true;
   };
-  const loading = loadReveal(deps.store, revealId, { includeExpired: true, onExpired });
-  // A new reveal needs these reads, so they start concurrently with the load. Recording the use of the saved result again does no harm.
+  const load = (): Promise<KnownReveal> =>
+    loadReveal(deps.store, revealId, { includeExpired: true, onExpired });
   const sessionRead = failingWhenAwaited(deps.findSession(partnerId, sessionId));
+  // A new reveal needs all of these reads. They start at one moment, so that the store reads their streams in one statement. Recording
+  // the use of the saved result again does no harm.
+  const loading = sessionRead.then(load, load);
   const refusalRead = failingWhenAwaited(
     sessionRead.then((one) =>
       typeof one === 'string' ? null : deps.trackerRefusal(partnerId, one.tracker_id),

@@ -22,6 +22,8 @@ export type Page = pg.QueryResultRow[] | null;
 interface Wanted {
   readonly stream: string;
   readonly from: number;
+  /** Rows. */
+  readonly size: number;
   resolve(page: Page): void;
   reject(reason: unknown): void;
 }
@@ -32,12 +34,12 @@ const MAX_STREAMS = 100;
 
 const FORWARDS = `
   select q.n::int as n, s.expired, e.*
-  from unnest($1::text[], $2::int[]) with ordinality as q (stream, from_revision, n)
+  from unnest($1::text[], $2::int[], $3::int[]) with ordinality as q (stream, from_revision, size, n)
   join eventlog.stream s on s.name = q.stream
   left join lateral (
     select ${COLUMNS} from eventlog.event e
     where not s.expired and e.stream = q.stream and e.revision >= greatest(q.from_revision, s.truncated_before)
-    order by e.revision limit ${PAGE}) e on true
+    order by e.revision limit q.size) e on true
   where s.expired or e.revision is not null
   order by q.n, e.revision`;
 
@@ -53,7 +55,11 @@ function createPages(query: Query) {
     waiting = [];
     if (batch.length === 0) return;
     try {
-      const values = [batch.map(({ stream }) => stream), batch.map(({ from }) => from)];
+      const values = [
+        batch.map(({ stream }) => stream),
+        batch.map(({ from }) => from),
+        batch.map(({ size }) => size),
+      ];
       const rows = Map.groupBy(await query('read_pages', FORWARDS, values), (row) => row.n as number);
       batch.forEach((wanted, index) => {
         const page = rows.get(index + 1) ?? [];
@@ -64,10 +70,10 @@ function createPages(query: Query) {
     }
   };
 
-  /** Returns at most `PAGE` rows of the stream from a revision on. */
-  return (stream: string, from: number): Promise<Page> =>
+  /** Returns at most `size` rows of the stream from a revision on. */
+  return (stream: string, from: number, size: number): Promise<Page> =>
     new Promise((resolve, reject) => {
-      waiting.push({ stream, from, resolve, reject });
+      waiting.push({ stream, from, size, resolve, reject });
       if (waiting.length === 1) setImmediate(() => void flush());
       else if (waiting.length >= MAX_STREAMS) void flush();
     });
@@ -77,23 +83,20 @@ function createPages(query: Query) {
 export function createStreamReader(query: Query, now: () => number): EventStore['readStream'] {
   const sharedPage = createPages(query);
 
-  const readAlone = (stream: string, backwards: boolean, from: number, size: number) =>
+  const readBackwards = (stream: string, from: number, size: number) =>
     query(
-      backwards ? 'read_backwards' : 'read_forwards',
+      'read_backwards',
       `select ${COLUMNS} from eventlog.event e join eventlog.stream s on s.name = e.stream
-       where e.stream = $1 and not s.expired and e.revision >= s.truncated_before
-         and e.revision ${backwards ? '<=' : '>='} $2
-       order by e.revision ${backwards ? 'desc' : 'asc'} limit $3`,
+       where e.stream = $1 and not s.expired and e.revision >= s.truncated_before and e.revision <= $2
+       order by e.revision desc limit $3`,
       [stream, from, size],
     );
 
   return (stream, read = {}) => {
-    const backwards = read.direction === 'backwards';
-    // A read with a limit needs few rows, so it does not share a statement; backward reads never do.
-    const alone = backwards || read.limit !== undefined;
     const pageOf = async (from: number | null, size: number) => {
-      const first = from ?? (backwards ? 2 ** 31 - 1 : 0);
-      const rows = await (alone ? readAlone(stream, backwards, first, size) : sharedPage(stream, first));
+      const rows = await (read.direction === 'backwards'
+        ? readBackwards(stream, from ?? 2 ** 31 - 1, size)
+        : sharedPage(stream, from ?? 0, size));
       return rows?.map(toRecordedEvent) ?? null;
     };
     return readInPages(pageOf, read, PAGE, now);

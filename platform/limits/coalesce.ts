@@ -1,4 +1,4 @@
-import { endsWithin, nextTurn, pause } from '../clock/waiting.ts';
+import { endsWithin, pause } from '../clock/waiting.ts';
 
 /** Counts by name. A name whose count is zero takes no memory. */
 export class Counts {
@@ -20,7 +20,7 @@ export class Counts {
 }
 
 /**
- * Coalesces callers: those of one turn of the event loop share a call, and those that arrive during a call share the next one, because
+ * Coalesces callers: those of one moment share a call, and those that arrive during a call share the next one, because
  * the result of the running call may be older than their own writes. `gapMs`: a shared call begins no sooner after the one before; otherwise callers who keep coming would
  * have one after the other without a pause. `maxWaitMs`: it waits no longer for the one before, which may never be answered.
  */
@@ -55,7 +55,7 @@ export function coalesceNext<T>(
       if (restMs > 0) await pause(restMs);
       return startNow();
     };
-    if (!running) next = nextTurn().then(startNow);
+    if (!running) next = Promise.resolve().then(startNow);
     else {
       const ended =
         maxWaitMs === Number.POSITIVE_INFINITY

@@ -42,7 +42,7 @@ it('asks again after a failed query, which fails only its own callers', async ()
   expect(await second).toBeNull();
 });
 
-it('asks once for all callers of one turn of the event loop', async () => {
+it('asks once for all callers of one moment', async () => {
   const store = aStore();
   const head = coalesceNext(store.head);
   const callers = [head(), head()];
