@@ -97,6 +97,10 @@ export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
   return {
     ...QUEUEING,
     gatherMs: () => (performance.now() - queuedAt < BUSY_MS ? BUSY_GATHER_MS : GATHER_MS),
+    begin: () => {
+      endpointsTo = null;
+      repeatsTo = null;
+    },
     lane: () => 'all',
     handle: (event) => handleAll([event]),
     handleAll,
