@@ -8,8 +8,8 @@ export type Metrics = ReturnType<typeof createMetrics>;
 const PROVIDER_OUTCOMES = ['company', 'isp', 'unclassified', 'unknown', 'failed', 'not_asked'] as const;
 export type ProviderOutcome = (typeof PROVIDER_OUTCOMES)[number];
 
-/** Sampling interval of the event loop's lag; each sample wakes an idle process. */
-const LAG_SAMPLE_MS = 500;
+/** Sampling interval of the event loop's lag, which the figures of the lag include; each sample wakes an idle process. */
+export const LAG_SAMPLE_MS = 1_000;
 
 /** Creates the metrics of a process. */
 export function createMetrics() {

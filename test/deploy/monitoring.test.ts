@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parser } from '@prometheus-io/lezer-promql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { LAG_SAMPLE_MS } from '../../platform/telemetry/metrics.ts';
 import { type Analyst, analystOf } from '../support/analysts.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Service } from '../support/service.ts';
@@ -168,6 +169,14 @@ describe('deploy/prometheus/alerts.yml', () => {
       expect(row).toContain(`\`${alert}\``);
     },
   );
+
+  it('takes the time between two samples off the lag of the event loop, as the board does', () => {
+    const lag = `doorplate_nodejs_eventloop_lag_p99_seconds - ${LAG_SAMPLE_MS / 1_000}`;
+    const shownBy = [...alerts, ...panels.flatMap(({ targets }) => targets)].map(({ expr }) => expr);
+    const ofLag = shownBy.filter((expr) => expr.includes('eventloop_lag'));
+    expect(ofLag).toHaveLength(2);
+    for (const expr of ofLag) expect(expr).toMatch(new RegExp(`^${lag}( >|$)`));
+  });
 
   it('names each alert once, and the runbook lists the same alerts', () => {
     const names = alerts.map(({ alert }) => alert);
