@@ -136,7 +136,7 @@ export async function startDelivering(runtime: Runtime, metrics: Metrics): Promi
     projections: READ_BACK.projections.map(({ name }) => name),
     sources: READ_BACK.sources.map(({ name }) => name),
     projected,
-    targetsOf: cacheTargets(createTargets(runtime)),
+    targetsOf: createTargets(runtime),
     bodyOf: createStoredBodies(pool, dayKeys, clock.now),
     sign: signatureHeaders,
     send: sender.send,

@@ -50,12 +50,10 @@ interface TargetsDeps {
   readonly log: Logger;
 }
 
-type TargetsOf = (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
-
 /** Where endpoints take their events just now, and what signs them; what takes none is left out. */
 export const createTargets =
-  ({ pool, master, clock, log }: TargetsDeps): TargetsOf =>
-  async (webhookIds) => {
+  ({ pool, master, clock, log }: TargetsDeps) =>
+  async (webhookIds: readonly string[]): Promise<ReadonlyMap<string, Target>> => {
     const { rows } = await pool.query<SecretRow & { readonly url: string }>({
       name: 'webhook_targets',
       text: `select webhook_id, url, secret, previous_secret, secret_rotation_until
@@ -73,20 +71,6 @@ export const createTargets =
     }
     return targets;
   };
-
-const TARGETS_CACHED = 1_000;
-
-/**
- * Reads targets again after less than half a second. Attempts that are claimed bear that: a claim itself sees which endpoints are
- * paused or deleted, a URL never changes, and a rotated secret signs on.
- */
-export function cacheTargets(read: TargetsOf): TargetsOf {
-  const targets = shortCache(rowLoader(read), { max: TARGETS_CACHED, isCached: (target) => target !== null });
-  return async (webhookIds) => {
-    const found = await Promise.all(webhookIds.map(async (id) => [id, await targets.find(id)] as const));
-    return new Map(found.flatMap(([id, target]) => (target === null ? [] : [[id, target]])));
-  };
-}
 
 /** The body of an event, byte for byte as it was stored; null: it has expired, is unreadable, or there was none. */
 export type BodyOf = (eventId: string) => Promise<Buffer | null>;
