@@ -31,7 +31,7 @@ export const projectionGroups = {
   visits: {
     name: 'visits',
     projections: [usage, trackerUsage, trackers, sessions, reveals, revealUnits, domains, activity],
-    gatherMs: 1_000,
+    gatherMs: 500,
   },
   webhooks: { name: 'webhooks', projections: [webhooks, deliveries, payloads] },
   signals: { name: 'signals', projections: [signals, profiles] },

@@ -53,7 +53,7 @@ export const startProduct = async (
     return ending;
   };
   try {
-    const keys = [await raiseDemoKey(service)];
+    const keys: string[] = [];
     while (keys.length < partners) keys.push((await service.newKey(KEY_LIMITS)).api_key);
     const postmaster = postmasterOf(service.dataDir) as number;
     const beside: Product['beside'] = (work) => withRuntime(service.env, 'join', work);
@@ -77,18 +77,6 @@ const remove = async (service: Service, files: string): Promise<void> => {
   await service.terminate();
   await service.remove();
   await removeDataFolder(files);
-};
-
-const raiseDemoKey = async (service: Service): Promise<string> => {
-  const list = await service.cli('key', 'list', '--partner', 'demo', '--json');
-  const [key] = JSON.parse(list.stdout) as { key_id: string }[];
-  const limits = Object.entries(KEY_LIMITS).flatMap(([name, limit]) => [
-    `--${name.replaceAll('_', '-')}`,
-    String(limit),
-  ]);
-  const updated = await service.cli('key', 'update', key?.key_id ?? '', ...limits);
-  if (updated.code !== 0) throw new Error(`the demo key's limits were not raised: ${updated.stderr}`);
-  return service.demoKey();
 };
 
 /** Opens the stores of a data folder: `own` without a server, `join` beside one. */

@@ -29,12 +29,7 @@ import { payloads } from '../../projections/webhooks/payloads.ts';
 import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
 import { countRecoverable, isHeldBack } from '../../queries/webhooks/recoverable.ts';
-import {
-  cacheTargets,
-  createBodies,
-  createStoredBodies,
-  createTargets,
-} from '../../queries/webhooks/webhooks.ts';
+import { createBodies, createStoredBodies, createTargets } from '../../queries/webhooks/webhooks.ts';
 import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
 import { countDeliveries, countDue } from '../../read-api/webhooks/delivery-queries.ts';
@@ -53,6 +48,7 @@ import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context
  * delivery. Other read models, such as usage, may be late or stopped without delaying a first attempt.
  */
 const READ_BACK = { sources: [trackers, sessions, reveals], projections: [webhooks, deliveries, payloads] };
+const READ_BACK_NAMES = Object.values(READ_BACK).flatMap((some) => some.map(({ name }) => name));
 const PROJECTED_MS = 10_000;
 /** Short, because the read model stops by the same signal as the processor that waits for it. */
 const ENDPOINTS_MS = 1_000;
@@ -203,12 +199,13 @@ export function webhookRoutes(context: ApiContext): Route[] {
 }
 
 export function webhookWork({ runtime, metrics, applied }: WorkerContext): WorkerModule {
-  const { pool, clock, dayKeys, progress, tail } = runtime;
+  const { pool, clock, dayKeys, progress, tail, otherProcesses } = runtime;
   const queueing = queueWebhookEvents({
     ...runtime,
     endpointsAt: (position) => progress.reached([webhooks.name], position, ENDPOINTS_MS, 'patient'),
     hurryEndpoints: () => progress.hurry([webhooks.name]),
-    wake: () => tail.hurry(),
+    // Without others the tail is enough, and no position is saved for it.
+    wake: () => (otherProcesses.run() ? progress.hurry(READ_BACK_NAMES) : tail.hurry()),
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });

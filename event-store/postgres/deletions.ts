@@ -29,10 +29,12 @@ export function createExpire(query: Query, now: () => number): EventStore['expir
     const rows = await query('expire', EXPIRE, [names, wanted.map(({ last }) => last), new Date(now())]);
     const revisions = new Map(rows.map(({ name, revision }): [string, number] => [name, revision]));
     const isPast = ({ stream, last }: Expiring): boolean => (revisions.get(stream) ?? -1) > last;
-    await deleteAll(
-      query,
-      wanted.filter((one) => !isPast(one)).map(({ stream }) => stream),
-    );
+    const expired = wanted.filter((one) => revisions.has(one.stream) && !isPast(one));
+    if (expired.length > 0)
+      await deleteAll(
+        query,
+        expired.map(({ stream }) => stream),
+      );
     return wanted.map((one) =>
       isPast(one) ? new WrongExpectedRevision(one.stream, revisions.get(one.stream) ?? null) : null,
     );

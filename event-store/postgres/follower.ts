@@ -13,8 +13,8 @@ import {
 import { COLUMNS, toRecordedEvent } from './read-stream.ts';
 
 const CHANNEL = 'doorplate_events';
-/** Catches lost notifications. */
-const POLL_MS = 10_000;
+/** Catches lost notifications, in less time than callers wait for what they wrote. */
+const POLL_MS = 2_000;
 const RETRY_MS = 250;
 /** Poll interval without a listening connection. */
 const UNNOTIFIED_POLL_MS = 300;

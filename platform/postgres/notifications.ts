@@ -113,7 +113,6 @@ export class Listener {
 
   /** For the connection. */
   lost(): void {
-    if (!this.#isListening) return;
     this.#isListening = false;
     this.#options.lost?.();
   }

@@ -16,7 +16,7 @@ interface QueueEventsDeps extends ProcessorDeps {
   readonly endpointsAt: (position: Position) => Promise<boolean>;
   /** Has the position of that read model saved at once. */
   readonly hurryEndpoints: () => void;
-  /** Has the read models of this process read what was appended at once. */
+  /** Has the read models that a claim waits for read what was appended at once, whichever process leads them. */
   readonly wake: () => void;
   /** Waits until read models reach a position, and wakes them; false after a time limit. */
   readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
@@ -42,7 +42,7 @@ export const QUEUEING: FollowedStreams = {
  */
 const BUSY_GATHER_MS = 4;
 const BUSY_MS = 1_000;
-const GATHER_MS = 1_000;
+const GATHER_MS = 500;
 /** How often, and how often at most, a table is read again that its process knows to be further. */
 const READ_AGAIN_MS = 5;
 const MAX_READS = 100;

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { Listener } from '../../platform/postgres/notifications.ts';
 import { testDatabase } from '../support/database.ts';
 import { freezeSessions } from '../support/frozen-sessions.ts';
@@ -78,4 +78,17 @@ it('the listener reconnects when its quiet connection no longer answers', async 
   await listener.close();
   thaw();
   await drop();
+});
+
+it('tells that the connection is lost where it could not be made', async () => {
+  const lost = vi.fn();
+  const listener = new Listener({
+    url: 'postgres://nobody@127.0.0.1:1/none',
+    channels: ['talk'],
+    onNotification: () => undefined,
+    lost,
+  });
+  listener.ensure();
+  await until('it is told', () => lost.mock.calls.length > 0);
+  await listener.close();
 });
