@@ -1,3 +1,5 @@
+import { companyRecord } from '../../cli/capacity/company-record.ts';
+
 /** From 20.0.0.0 to 89.255.255.255: public throughout. */
 const FIRST = 20 * 2 ** 24;
 const BLOCKS = 70;
@@ -33,23 +35,3 @@ const ISP = {
   network: { connection_type: 'residential', audience_type: 'consumer', is_isp: true },
   company: { name: 'Example Broadband' },
 } as const;
-
-/** A company as a provider returns it, with the fields that are usually known. */
-export const companyRecord = (number: number) =>
-  ({
-    match_type: 'company',
-    network: { connection_type: 'corporate', audience_type: 'business', is_isp: false },
-    company: {
-      name: `Example Company ${number} Ltd`,
-      website: `https://company-${number}.example`,
-      brand_name: `Company ${number}`,
-      industry: 'Technology',
-      industry_subcategory: 'Internet Services',
-      city: 'Mountain View',
-      region: 'California',
-      postal_code: '94043',
-      country_code: 'US',
-      country_name: 'United States',
-      employees: 250,
-    },
-  }) as const;

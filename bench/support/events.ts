@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
+import { companyRecord } from '../../cli/capacity/company-record.ts';
 import {
   type EnrichmentEvent,
   enrichmentStream,
@@ -10,7 +11,7 @@ import { intakeStream } from '../../domain/lookup/intake.ts';
 import { companySchema, networkSchema, type SavedResult } from '../../domain/lookup/result.ts';
 import { type UsageEvent, usageStream } from '../../domain/usage/events.ts';
 import type { EventStore, NewEvent } from '../../event-store/port.ts';
-import { addressOf, companyRecord } from './addresses.ts';
+import { addressOf } from './addresses.ts';
 
 const PARTNERS = Array.from({ length: 10 }, () => uuid());
 const KEYS = PARTNERS.map((partner) => `key_${partner.replaceAll('-', '').slice(0, 24)}`);

@@ -14,6 +14,7 @@ import { loadConfig } from '../../platform/config/config.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { folderOfDatabase } from '../../platform/embedded/location.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
+import { companyRecord } from './company-record.ts';
 
 type Role = 'api' | 'workers';
 
@@ -42,25 +43,7 @@ const NO_LIMITS = {
   REVEALS_PER_SECOND: '100000',
   WEBHOOK_STARTS_PER_SECOND: '100000',
 };
-/** As a vendor's answer is, with the fields that are usually known. */
-const DIRECTORY = {
-  cidr: '20.0.0.0/8',
-  match_type: 'company',
-  network: { connection_type: 'corporate', audience_type: 'business', is_isp: false },
-  company: {
-    name: 'Example Company Ltd',
-    website: 'https://company.example',
-    brand_name: 'Company',
-    industry: 'Technology',
-    industry_subcategory: 'Internet Services',
-    city: 'Mountain View',
-    region: 'California',
-    postal_code: '94043',
-    country_code: 'US',
-    country_name: 'United States',
-    employees: 250,
-  },
-};
+const DIRECTORY = { cidr: '20.0.0.0/8', ...companyRecord(1) };
 const PROGRAM = fileURLToPath(new URL('../../bin/doorplate.js', import.meta.url));
 const READY_MS = 60_000;
 const POLL_MS = 50;

@@ -20,9 +20,9 @@ export class Counts {
 }
 
 /**
- * Coalesces callers: those of one moment share a call, and those that arrive during a call share the next one, because
- * the result of the running call may be older than their own writes. `gapMs`: a shared call begins no sooner after the one before; otherwise callers who keep coming would
- * have one after the other without a pause. `maxWaitMs`: it waits no longer for the one before, which may never be answered.
+ * Coalesces callers: those of one moment share a call, and those that arrive during a call share the next one, because the result
+ * of the running call may be older than their own writes. `gapMs`: a shared call begins no sooner after the one before; otherwise
+ * callers who keep coming would have one after the other without a pause. `maxWaitMs`: it waits no longer for the one before, which may never be answered.
  */
 export function coalesceNext<T>(
   load: () => Promise<T>,
