@@ -15,6 +15,14 @@ export interface Projection {
   apply(events: readonly RecordedEvent[], db: pg.ClientBase): Promise<void>;
 }
 
+/**
+ * Returns the settings of a session that applies projections to the tables of a schema. A server crash loses only rows that no reader
+ * has seen. Rows are found by their keys: a plan that was cached while a table was small must not read all of it, or of an index, for
+ * each batch once it is large.
+ */
+export const sessionSettings = (schema: string): string =>
+  `-c search_path=${schema} -c synchronous_commit=off -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off`;
+
 /** Selects the events that a projection applies, including later versions of them, which stop it. */
 export function relevantTo(
   { types }: Projection,

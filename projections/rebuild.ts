@@ -4,7 +4,7 @@ import { pause } from '../platform/clock/waiting.ts';
 import { IDLE_TRANSACTION, openClient } from '../platform/postgres/pool.ts';
 import { exclusiveJob } from '../platform/postgres/transactions.ts';
 import { type ProjectionGroup, projectionGroups } from './all.ts';
-import { type Projection, relevantTo, storableEvents } from './projection.ts';
+import { type Projection, relevantTo, sessionSettings, storableEvents } from './projection.ts';
 
 interface Switching {
   /** Must not be in a transaction. */
@@ -210,11 +210,7 @@ function apart(projections: readonly Projection[]): (readonly Projection[])[] {
 }
 
 async function openLane(url: string, projections: readonly Projection[]): Promise<Lane> {
-  const db = await openClient(url, 'doorplate rebuild', { pipeline: true });
-  // As in the live projections: a server crash loses only rows that no reader has seen.
-  await db.query(
-    `set search_path to ${NEXT}; set synchronous_commit to off; set enable_seqscan to off; set jit to off`,
-  );
+  const db = await openClient(url, 'doorplate rebuild', { settings: sessionSettings(NEXT), pipeline: true });
   return { db, projections };
 }
 

@@ -8,14 +8,13 @@ import { connectClient, createClient, endClient, IDLE_TRANSACTION } from '../pla
 import { type Checkpoint, CheckpointMoved, loadCheckpoints } from './checkpoints.ts';
 import { runPass } from './pass.ts';
 import type { Progress } from './progress.ts';
-import type { Projection } from './projection.ts';
+import { type Projection, sessionSettings } from './projection.ts';
 
 /** Time that a running query gets at shutdown. */
 const ENDING_MS = 1_000;
 /** Far longer than a batch takes: until then a connection that the network has dropped keeps its read models from growing. */
 const ANSWER_MS = 15_000;
-const SETTINGS = `-c search_path=read -c synchronous_commit=off -c enable_seqscan=off -c jit=off
-  -c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`;
+const SETTINGS = `${sessionSettings('read')} -c idle_in_transaction_session_timeout=${IDLE_TRANSACTION}`;
 
 /** Runs work with a connection of its own. Losing the connection aborts the work. */
 async function withConnection(

@@ -48,6 +48,10 @@ const append = async (stream: string, count: number, data: object = {}) => {
 const countIn = async (table: string, stream: string) =>
   (await stack.rows(`select n from read.${table} where stream = $1`, [stream]))[0]?.n ?? 0;
 
+/** As projections update the rows of a batch. */
+const UPDATE_BY_KEYS = `
+  explain update other t set n = n.n from json_populate_recordset(null::other, '[]') n where t.stream = n.stream`;
+
 describe('the projections', () => {
   it('apply every event once, whatever was stored before they started', async () => {
     await append('before', 5);
@@ -176,6 +180,27 @@ describe('the projections', () => {
     await stack.caughtUp([tally, other]);
     expect([await countIn('tally', 'joined'), await countIn('other', 'joined')]).toEqual([2, 2]);
     await runner.stop();
+  });
+
+  it('find rows by their keys, even with plans that were made while a table was small', async () => {
+    const plans: string[] = [];
+    const explained: Projection = {
+      ...other,
+      async apply(_events, db) {
+        const { rows } = await db.query(UPDATE_BY_KEYS);
+        plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+      },
+    };
+    await stack.pool.query(
+      `insert into read.other select 'small ' || n, 1 from generate_series(1, 20) n; analyze read.other`,
+    );
+    const runner = stack.project([explained]);
+    await append('explained', 1);
+    await stack.caughtUp([explained]);
+    await runner.stop();
+    await rebuild({ store: stack.store, url: stack.url, projections: [explained] });
+    expect(plans.length).toBeGreaterThan(1);
+    for (const plan of plans) expect(plan).toMatch(/Index Cond: \(stream = n\.stream\)/);
   });
 
   it('are rebuilt beside the ones in use, which continue from there', async () => {
