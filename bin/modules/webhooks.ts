@@ -47,8 +47,10 @@ import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context
  * Read models that a receiver may query when it gets an event: the session or receipt and its tracker, the endpoint and the
  * delivery. Other read models, such as usage, may be late or stopped without delaying a first attempt.
  */
-const READ_BACK = { sources: [trackers, sessions, reveals], projections: [webhooks, deliveries, payloads] };
-const READ_BACK_NAMES = Object.values(READ_BACK).flatMap((some) => some.map(({ name }) => name));
+const READ_BACK = {
+  sources: [trackers, sessions, reveals].map(({ name }) => name),
+  projections: [webhooks, deliveries, payloads].map(({ name }) => name),
+};
 const PROJECTED_MS = 10_000;
 /** Short, because the read model stops by the same signal as the processor that waits for it. */
 const ENDPOINTS_MS = 1_000;
@@ -129,8 +131,7 @@ export async function startDelivering(runtime: Runtime, metrics: Metrics): Promi
     progress.reached([deliveries.name], position ?? (await store.head()), PROJECTED_MS, 'patient');
   const worker = startDeliveries({
     ...runtime,
-    projections: READ_BACK.projections.map(({ name }) => name),
-    sources: READ_BACK.sources.map(({ name }) => name),
+    ...READ_BACK,
     projected,
     targetsOf: createTargets(runtime),
     bodyOf: createStoredBodies(pool, dayKeys, clock.now),
@@ -205,7 +206,7 @@ export function webhookWork({ runtime, metrics, applied }: WorkerContext): Worke
     endpointsAt: (position) => progress.reached([webhooks.name], position, ENDPOINTS_MS, 'patient'),
     hurryEndpoints: () => progress.hurry([webhooks.name]),
     // Without others the tail is enough, and no position is saved for it.
-    wake: () => (otherProcesses.run() ? progress.hurry(READ_BACK_NAMES) : tail.hurry()),
+    wake: () => (otherProcesses.run() ? progress.hurry(Object.values(READ_BACK).flat()) : tail.hurry()),
     applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });
