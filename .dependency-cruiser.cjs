@@ -68,7 +68,7 @@ module.exports = {
     only(
       'analytics-knows-sql-alone',
       'cli/analytics',
-      ['^platform/postgres/pool\\.ts$'],
+      ['^platform/(postgres/pool|csv)\\.ts$'],
       'It opens and exports views; what they are made of is nothing to it.',
     ),
     never(
@@ -125,7 +125,7 @@ module.exports = {
     only(
       'pages-know-http-alone',
       'web/dashboard',
-      ['^http/', SCHEMAS],
+      ['^http/', '^domain/kernel/', '^platform/csv\\.ts$', SCHEMAS],
       "A page calls the API's routes and what bin/ hands it: no second way to change or to read.",
     ),
     never(

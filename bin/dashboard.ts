@@ -135,10 +135,10 @@ const dashboardOverview = (runtime: Runtime, waitForHead: WaitForHead): Overview
     readLookupDays(runtime.db, partnerId, range),
   ),
   trackerDays: createTrackerDays(runtime.db, runtime.clock.now),
-  companies: (partnerId: string, trackerId: string | null, { from, to }: Range, asFile = false) =>
+  companies: (partnerId, trackerId, { from, to }, asOf, asFile = false) =>
     listCompanies(
       runtime.db,
-      { partnerId, trackerId, from, to },
+      { partnerId, trackerId, from, to, asOf },
       asFile ? REVEALS_IN_A_FILE : REVEALS_ON_A_PAGE,
     ),
   startState: (partnerId) => readStartState(runtime.db, partnerId),

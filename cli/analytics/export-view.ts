@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import type { SchemaElement } from 'hyparquet';
 import pg from 'pg';
+import { type CsvCell, csvRow } from '../../platform/csv.ts';
 import { openClient } from '../../platform/postgres/pool.ts';
 import { type ColumnType, findView, type View } from './views.ts';
 
 /** A cell's value; days are text as YYYY-MM-DD. */
-export type Cell = string | number | bigint | boolean | Date | null;
+export type Cell = CsvCell;
 
 /** A file in progress. Rows have the view's order of columns. */
 export interface RowFile {
@@ -17,28 +18,17 @@ export interface RowFile {
   close(): Promise<void>;
 }
 
-/**
- * Creates a CSV file by RFC 4180: line feeds, UTF-8, a header line. Null is an empty field and the empty text is "", so
- * that they differ. Text that a spreadsheet would take for a formula gets an apostrophe. Instants are ISO 8601 in UTC.
- */
+/** Creates a CSV file: line feeds, UTF-8, a header line. */
 export async function csvFile(path: string, { columns }: View): Promise<RowFile> {
   const handle = await open(path, 'a');
   const lines = (rows: readonly (readonly Cell[])[]): string =>
-    rows.map((row) => `${row.map(field).join(',')}\n`).join('');
+    rows.map((row) => `${csvRow(row)}\n`).join('');
   await handle.appendFile(lines([columns.map(({ name }) => name)]));
   return {
     write: (rows) => handle.appendFile(lines(rows)),
     end: () => handle.datasync(),
     close: () => handle.close(),
   };
-}
-
-function field(cell: Cell): string {
-  if (cell === null) return '';
-  if (cell instanceof Date) return cell.toISOString();
-  if (typeof cell !== 'string') return String(cell);
-  const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
-  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /** Rows held in memory, column by column, before they are written. */

@@ -19,6 +19,21 @@ const MAX_COMPOSED_LENGTH = 800;
 export const composed = (text: string): string =>
   text.length > MAX_COMPOSED_LENGTH ? text : text.normalize('NFKC');
 
+const ASCII = /^\p{ASCII}*$/u;
+
+/**
+ * Returns the form in which searches compare a text: NFKC and full case folding (Unicode 5.18, so ß is ss and ς is σ), without
+ * the dot that the folding of İ leaves above its i. Other marks stay: `Müller` and `Muller` are two names.
+ */
+export const searchKey = (text: string): string =>
+  ASCII.test(text)
+    ? text.toLowerCase()
+    : composed(Array.from(composed(text), foldCase).join('')).replaceAll('i\u0307', 'i');
+
+/** One code point at a time, because a whole word in lower case ends in ς. The dotless ı has no other case to Unicode. */
+const foldCase = (letter: string): string =>
+  letter === 'ı' ? letter : letter.toLowerCase().toUpperCase().toLowerCase();
+
 const NAME = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.(?!$)|$))+$/;
 const LETTERS = /^[\p{L}\p{M}\p{N}.-]+$/u;
 /** URLs with such an ending are parsed as an IPv4 address. */

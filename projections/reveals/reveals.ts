@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
+import { searchKey } from '../../domain/kernel/text.ts';
 import {
   type RevealEvent,
   type RevealFacts,
@@ -19,6 +21,8 @@ interface WrittenRow extends RevealFacts {
   readonly completed_at: string | null;
   readonly billable: boolean | null;
   readonly result: RevealResult | null;
+  readonly company_search: string | null;
+  readonly company_key: string | null;
   readonly last_revision: number;
   readonly last_position: string;
 }
@@ -70,25 +74,33 @@ function rowAfter(
   const origin = { last_revision: revision, last_position: String(position) };
   switch (type) {
     case 'reveals.RevealRequested.v1':
-      return { ...before, completed_at: null, billable: null, result: null, ...data, ...origin };
+      return { ...before, ...PENDING, ...data, ...origin };
     case 'reveals.RevealCompleted.v1':
-      return { ...before, ...data, ...origin };
+      return { ...before, ...data, ...companyOf(data.result), ...origin };
     default:
       return unreachable(type);
   }
 }
 
-const COMPLETION = 'completed_at, billable, result, last_revision, last_position';
+const PENDING = { completed_at: null, billable: null, result: null, company_search: null, company_key: null };
+
+/** The company by which reveals are grouped and searched for: only one that was found. */
+function companyOf({ match_type, company }: RevealResult) {
+  const name = match_type === 'company' ? (company?.name ?? null) : null;
+  if (name === null) return { company_search: null, company_key: null };
+  const company_search = searchKey(name);
+  return { company_search, company_key: createHash('md5').update(company_search).digest('hex') };
+}
+
+const COMPLETION =
+  'completed_at, billable, result, company_search, company_key, last_revision, last_position';
 const COLUMNS = [...Object.keys(revealFacts.shape), COMPLETION].join(', ');
-/** Only of a company that was found. */
-const COMPANY_KEY = `case when result ->> 'match_type' = 'company' then md5(lower(result -> 'company' ->> 'name')) end`;
 
 /** Each event holds the whole reveal, so the completion alone is enough to make the row. */
 const UPSERT = `
-  insert into reveal as present (${COLUMNS}, company_key)
-  select ${COLUMNS}, ${COMPANY_KEY} from json_populate_recordset(null::reveal, $1)
-  on conflict (reveal_id) do update
-  set (${COMPLETION}, company_key) = (${columnsOf('excluded', `${COMPLETION}, company_key`)})
+  insert into reveal as present (${COLUMNS})
+  select ${COLUMNS} from json_populate_recordset(null::reveal, $1)
+  on conflict (reveal_id) do update set (${COMPLETION}) = (${columnsOf('excluded', COMPLETION)})
   where present.last_revision < excluded.last_revision`;
 
 const EXPIRE = `

@@ -1,5 +1,6 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
+import { searchKey } from '../../domain/kernel/text.ts';
 import { roleSchema } from '../../domain/partners/events.ts';
 
 const memberRow = z.object({
@@ -22,17 +23,25 @@ const MEMBER = sql.fragment`
   left join work.second_factor f using (user_id)
   left join work.user_profile o using (user_id)`;
 
-/** The users of a partner in the order of their creation, at most `limit`, whose names contain `name`, in any case. */
-export const listMembers = (
+/** Lists the users of a partner whose names contain `name` (as `searchKey` compares), the earliest first, at most `limit`. */
+export async function listMembers(
   db: DatabasePool,
   partnerId: string,
   { name, limit }: { readonly name: string; readonly limit: number },
-): Promise<readonly MemberRow[]> =>
-  db.any(sql.type(memberRow)`
+): Promise<readonly MemberRow[]> {
+  const present = sql.fragment`m.partner_id = ${partnerId} and m.removed_at is null`;
+  if (name === '')
+    return db.any(sql.type(memberRow)`
+      select ${MEMBER} where ${present} order by m.created_at, m.user_id limit ${limit}`);
+  const names = await db.any(sql.type(memberRow.pick({ user_id: true, name: true }))`
+    select m.user_id, m.name from read.team_member m where ${present} order by m.created_at, m.user_id`);
+  const wanted = searchKey(name);
+  const ids = names.filter((member) => searchKey(member.name).includes(wanted)).map(({ user_id }) => user_id);
+  return db.any(sql.type(memberRow)`
     select ${MEMBER}
-    where m.partner_id = ${partnerId} and m.removed_at is null
-      and (${name} = '' or strpos(lower(m.name), lower(${name})) > 0)
-    order by m.created_at, m.user_id limit ${limit}`);
+    where ${present} and m.user_id = any (${sql.array(ids.slice(0, limit), 'uuid')})
+    order by m.created_at, m.user_id`);
+}
 
 /** `userId` is a UUID. */
 export const findMember = (db: DatabasePool, partnerId: string, userId: string): Promise<MemberRow | null> =>

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { parsePublicAddress } from '../../domain/kernel/address.ts';
+import { searchKey } from '../../domain/kernel/text.ts';
 import {
   type CustomParameters,
   type SessionSecrets,
@@ -146,8 +147,9 @@ export async function scanSessions(
     ...(company === undefined
       ? []
       : [
-          hasReveal(sql.fragment`r.result ->> 'match_type' = 'company'
-            and strpos(lower(r.result -> 'company' ->> 'name'), lower(${company})) > 0`),
+          hasReveal(sql.fragment`(strpos(r.company_search, ${searchKey(company)}) > 0
+            or r.company_search is null and r.result ->> 'match_type' = 'company'
+              and strpos(lower(r.result -> 'company' ->> 'name'), lower(${company})) > 0)`),
         ]),
   ];
   const matches = sql.join([sql.fragment`true`, ...conditions], sql.fragment` and `);

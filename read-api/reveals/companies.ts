@@ -1,8 +1,11 @@
 /** A partner's revealed companies, for the dashboard: reveals that have not expired, grouped by the company's name. */
+import { createHash } from 'node:crypto';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
+import { searchKey } from '../../domain/kernel/text.ts';
 
 const companyRow = z.object({
+  key: z.string(),
   name: z.string(),
   website: z.string().nullable(),
   industry: z.string().nullable(),
@@ -10,6 +13,8 @@ const companyRow = z.object({
   sessions: z.number(),
   first_seen_at: z.string(),
   last_seen_at: z.string(),
+  /** By which the rows are ordered: when the company was last seen, as far as that was before `asOf`. */
+  seen_at: z.string(),
   tracker_ids: z.array(z.string()),
   /** How many reveals were read for all companies. */
   read: z.number(),
@@ -24,6 +29,8 @@ interface CompanyQuery {
   readonly partnerId: string;
   /** null: every tracker. */
   readonly trackerId: string | null;
+  /** ISO 8601: sessions that began later are left out, and visits of later are not counted in the order. */
+  readonly asOf: string;
 }
 
 /** The newest reveals that a page groups: it takes as long for a million as for ten thousand. */
@@ -32,7 +39,7 @@ export const REVEALS_ON_A_PAGE = 1_000;
 export const REVEALS_IN_A_FILE = 200_000;
 
 export interface Companies {
-  /** Those that were seen last first. */
+  /** Ordered by `seen_at`, the latest first, and then by key, so that pages of one `asOf` fit together. */
   readonly companies: readonly CompanyRow[];
   /** Whether there are more reveals than were read. */
   readonly isPartial: boolean;
@@ -45,7 +52,7 @@ export interface Companies {
  */
 export async function listCompanies(
   db: DatabasePool,
-  { partnerId, trackerId, from, to }: CompanyQuery,
+  { partnerId, trackerId, from, to, asOf }: CompanyQuery,
   limit: number,
 ): Promise<Companies> {
   const companies = await db.any(sql.type(companyRow)`
@@ -53,21 +60,23 @@ export async function listCompanies(
            select company_key, tracker_id, session_id, expires_at from read.reveal
            where partner_id = ${partnerId} and company_key is not null
              and expires_at >= ${from}::timestamptz + interval '30 days' and expires_at < ${to}::timestamptz + interval '30 days'
+             and expires_at <= ${asOf}::timestamptz + interval '30 days'
              and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
            order by expires_at desc limit ${limit}),
          grouped as (
            select company_key, count(distinct session_id)::int as sessions, min(expires_at) as first, max(expires_at) as last,
                   array_agg(distinct tracker_id) as tracker_ids
            from recent group by company_key)
-    select n.company ->> 'name' as name, n.company ->> 'website' as website, n.company ->> 'industry' as industry,
+    select g.company_key as key, n.company ->> 'name' as name, n.company ->> 'website' as website, n.company ->> 'industry' as industry,
            n.company ->> 'country_code' as country, g.sessions, g.first - interval '30 days' as first_seen_at,
-           s.last_seen_at, g.tracker_ids, (select count(*)::int from recent) as read
+           s.last_seen_at, case when s.last_seen_at <= ${asOf}::timestamptz then s.last_seen_at else s.first_seen_at end as seen_at,
+           g.tracker_ids, (select count(*)::int from recent) as read
     from grouped g
     cross join lateral (
       select r.session_id, r.result -> 'company' as company from read.reveal r
       where r.partner_id = ${partnerId} and r.company_key = g.company_key and r.expires_at = g.last limit 1) n
     join read.session s on s.session_id = n.session_id
-    order by s.last_seen_at desc, 1`);
+    order by seen_at desc, key`);
   return { companies, isPartial: companies[0]?.read === limit };
 }
 
@@ -82,7 +91,13 @@ const visitRow = z.object({
 });
 export type CompanyVisit = z.output<typeof visitRow>;
 
-/** The sessions of one company that have not expired, the newest first. `name` in any case. */
+/** Rows of an earlier version have the key of the name in lower case until the read model is rebuilt. */
+const ofCompany = (name: string) => {
+  const key = createHash('md5').update(searchKey(name)).digest('hex');
+  return sql.fragment`company_key in (${key}, md5(lower(${name})))`;
+};
+
+/** The sessions of one company that have not expired, the newest first. `name` as `searchKey` compares. */
 export const listCompanyVisits = (
   db: DatabasePool,
   {
@@ -90,14 +105,14 @@ export const listCompanyVisits = (
     trackerId,
     name,
     limit,
-  }: Omit<CompanyQuery, 'from' | 'to'> & { readonly name: string; readonly limit: number },
+  }: Omit<CompanyQuery, 'from' | 'to' | 'asOf'> & { readonly name: string; readonly limit: number },
 ): Promise<readonly CompanyVisit[]> =>
   db.any(sql.type(visitRow)`
     select * from (
       select distinct on (s.session_id) s.session_id, s.tracker_id, s.visitor_country, s.first_seen_at, s.last_seen_at,
              r.reveal_id, r.result -> 'company' as company
       from (select * from read.reveal
-            where partner_id = ${partnerId} and company_key = md5(lower(${name}))
+            where partner_id = ${partnerId} and ${ofCompany(name)}
               and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
             order by completed_at desc limit ${limit}) r
       join read.session s on s.session_id = r.session_id

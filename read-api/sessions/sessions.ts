@@ -1,4 +1,5 @@
 import type { DatabasePool } from 'slonik';
+import { searchKey } from '../../domain/kernel/text.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { asUuid, uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
@@ -174,8 +175,7 @@ function hasLabel({ custom = {} }: SessionBody, text: string): boolean {
 
 /** People write `plan: pro`, `plan:pro` and `plan=pro`. */
 const spelledAlike = (text: string): string =>
-  text
-    .toLowerCase()
+  searchKey(text)
     .split(/[:=]/)
     .map((part) => part.trim())
     .join(':');

@@ -9,18 +9,35 @@ it('escapes texts that a spreadsheet would treat as formulas, and leaves numbers
   const folder = mkdtempSync(join(tmpdir(), 'doorplate-csv-'));
   const path = join(folder, 'x.csv');
   const file = await csvFile(path, { columns: [{ name: 'name' }, { name: 'n' }] } as unknown as View);
-  const texts = ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '=HYPERLINK("x","y")', 'a=b', ''];
+  const texts = [
+    '=1+1',
+    '+1',
+    '-1',
+    '@SUM(A1)',
+    '\tx',
+    '=HYPERLINK("x","y")',
+    'a=b',
+    '',
+    '＝1',
+    '＠SUM(A1)',
+    'a\n=1',
+    '\n=1',
+  ];
   await file.write(texts.map((text) => [text, -1]));
   await file.close();
-  expect(readFileSync(path, 'utf8').split('\n').slice(1)).toEqual([
-    `'=1+1,-1`,
-    `'+1,-1`,
-    `'-1,-1`,
-    `'@SUM(A1),-1`,
-    `'\tx,-1`,
-    `"'=HYPERLINK(""x"",""y"")",-1`,
-    'a=b,-1',
-    '"",-1',
+  expect(readFileSync(path, 'utf8').split(',-1\n')).toEqual([
+    `name,n\n'=1+1`,
+    `'+1`,
+    `'-1`,
+    `'@SUM(A1)`,
+    `'\tx`,
+    `"'=HYPERLINK(""x"",""y"")"`,
+    'a=b',
+    '""',
+    `'＝1`,
+    `'＠SUM(A1)`,
+    '"a\n=1"',
+    `"'\n=1"`,
     '',
   ]);
   rmSync(folder, { recursive: true });

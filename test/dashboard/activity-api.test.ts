@@ -124,3 +124,15 @@ it('has reveals of users with their units, and goes on page by page', async () =
   expect(second).toContain('20 changes.');
   expect(second).toContain('>n51<');
 });
+
+it('ends a file of ten thousand changes with a row that says so in the column of the details', async () => {
+  await api.sql.query(
+    `insert into read.activity
+     select position + n, partner_id, at, actor_kind, actor_id, action, subject_kind, subject_id, summary
+     from (select * from read.activity where partner_id = $1 limit 1) a, generate_series(1, 10000) n`,
+    [key.partner_id],
+  );
+  const rows = (await page.get('/activity.csv')).body.split('\r\n');
+  expect(rows).toHaveLength(10_003);
+  expect(rows.at(-2)).toBe(',,,,,,,,"Older changes are left out: at most 10,000 a file."');
+});

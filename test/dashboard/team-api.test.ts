@@ -164,7 +164,7 @@ describe('the team', () => {
     const { body } = await browser.get('/team');
     for (const text of [owner.name, other.name, '2 users', 'now']) expect(body).toContain(text);
     expect(body).not.toContain(stranger.name);
-    const found = (await browser.get('/team?q=zoË')).body;
+    const found = (await browser.get('/team?q=zoE%CC%88')).body;
     expect(found).toContain(`>${other.name}<`);
     expect(found).not.toContain(`>${owner.name}</a>`);
     expect((await browser.get('/team?q=nobody')).body).toContain('Nothing matches');

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { userIdOf } from '../../commands/partners/manage-user.ts';
-import { composed, isName } from '../../domain/kernel/text.ts';
+import { composed, isName, searchKey } from '../../domain/kernel/text.ts';
 import { trackersDecider } from '../../domain/trackers/trackers.ts';
 import { endpointsDecider } from '../../domain/webhooks/endpoints.ts';
 import { hashPassword, isPassword } from '../../platform/crypto/passwords.ts';
@@ -16,6 +16,21 @@ test.each(['a\nb', 'a\tb', 'a\u007fb', 'a\u0085b', '\u001b[31m', 'a\u0000', '\ud
 test.each(['a', 'Köln 1', '日本語', '😀'])('%j is a valid name', (name) =>
   expect(isName(name, 10)).toBe(true),
 );
+
+test.each([
+  ['istanbul', 'İstanbul'],
+  ['İ', 'I\u0307'],
+  ['ü', 'u\u0308'],
+  ['ΣΊΣΥΦΟΣ', 'Σίσυφος'],
+  ['Straße', 'STRASSE'],
+  ['ẞ', 'ss'],
+  ['ﬁne', 'FINE'],
+  ['ａｂｃ', 'ABC'],
+])('a search finds %j by %j', (one, other) => expect(searchKey(one)).toBe(searchKey(other)));
+test.each([
+  ['Müller', 'Muller'],
+  ['ı', 'i'],
+])('a search tells %j from %j', (one, other) => expect(searchKey(one)).not.toBe(searchKey(other)));
 
 test('trackers and webhook endpoints refuse a name with a control character', () => {
   given(trackersDecider, [])

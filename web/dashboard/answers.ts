@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { stringify } from 'csv-stringify/sync';
 import type { Reply } from '../../http/contract/route.ts';
+import { csvRow } from '../../platform/csv.ts';
 import type { Html } from './components.ts';
 
 /** Every resource of a page comes from this origin, and no site may frame a page. No inline script or style. */
@@ -48,7 +48,7 @@ export const fileAnswer = (name: string, type: string, body: string): Reply => (
   },
 });
 
-/** A download as CSV by RFC 4180. A cell that a spreadsheet would take for a formula is defused. */
+/** A download as CSV (RFC 4180), one line a row: line breaks within a cell become spaces. An empty text is an empty field. */
 export const csvAnswer = (
   name: string,
   heads: readonly string[],
@@ -57,11 +57,11 @@ export const csvAnswer = (
   fileAnswer(
     name,
     'text/csv; charset=utf-8',
-    stringify([[...heads], ...rows.map((row) => [...row])], {
-      record_delimiter: '\r\n',
-      escape_formulas: true,
-    }),
+    [heads, ...rows].map((row) => `${csvRow(row.map(onOneLine))}\r\n`).join(''),
   );
+
+const onOneLine = (cell: string | number | null) =>
+  typeof cell === 'string' ? cell.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ') || null : cell;
 
 /** Redirects after a change, so that a reload does not repeat the change. */
 export const redirectAfterPost = (

@@ -1,6 +1,6 @@
 import { html as tag } from 'hono/html';
 import type { HtmlEscapedString } from 'hono/utils/html';
-
+import { searchKey } from '../../domain/kernel/text.ts';
 import type { Visit } from './api.ts';
 import { LONGEST_DAYS, linkTo, PERIODS } from './scope.ts';
 
@@ -131,8 +131,8 @@ export function searched<Row>(
   rows: readonly Row[],
   textOf: (row: Row) => string,
 ): readonly Row[] {
-  const text = wantedName(query).toLowerCase();
-  return text === '' ? rows : rows.filter((row) => textOf(row).toLowerCase().includes(text));
+  const text = searchKey(wantedName(query));
+  return text === '' ? rows : rows.filter((row) => searchKey(textOf(row)).includes(text));
 }
 
 /** What a search that finds nothing shows. */

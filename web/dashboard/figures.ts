@@ -36,6 +36,7 @@ export interface Allowance {
 }
 
 export interface CompanyRow {
+  readonly key: string;
   readonly name: string;
   readonly website: string | null;
   readonly industry: string | null;
@@ -43,15 +44,29 @@ export interface CompanyRow {
   readonly sessions: number;
   readonly first_seen_at: string;
   readonly last_seen_at: string;
+  /** By which the rows are ordered: when the company was last seen, as far as that was before the first page was made. */
+  readonly seen_at: string;
   readonly tracker_ids: readonly string[];
 }
 
 export interface Companies {
-  /** Those that were seen last first. */
+  /** Ordered by `seen_at`, the latest first, and then by key. */
   readonly companies: readonly CompanyRow[];
   /** Whether there are more reveals than were read. */
   readonly isPartial: boolean;
 }
+
+/**
+ * Reads the companies of a period. `asOf`: ISO 8601, what came later does not change the order. `asFile`: of many more reveals than
+ * a page needs.
+ */
+export type ReadCompanies = (
+  partnerId: string,
+  trackerId: string | null,
+  range: Range,
+  asOf: string,
+  asFile?: boolean,
+) => Promise<Companies>;
 
 /** A session of a company, with the receipt that names the company. */
 export interface CompanyVisit {

@@ -293,7 +293,7 @@ async function csv(deps: ActivityDeps, visit: Visit): Promise<Reply> {
       row.actor_name,
       row.summary,
     ]);
-  const more =
-    rows.length > MAX_CSV ? [[`Older changes are left out: at most ${count(MAX_CSV)} a file.`]] : [];
+  const notice = `Older changes are left out: at most ${count(MAX_CSV)} a file.`;
+  const more = rows.length > MAX_CSV ? [heads.map((head) => (head === 'details' ? notice : null))] : [];
   return csvAnswer(`doorplate-activity-${days[0]}-${days.at(-1)}.csv`, heads, [...lines, ...more]);
 }

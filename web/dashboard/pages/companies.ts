@@ -1,3 +1,4 @@
+import { searchKey } from '../../../domain/kernel/text.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { csvAnswer } from '../answers.ts';
 import { listTrackers, plainText, type Visit } from '../api.ts';
@@ -13,21 +14,16 @@ import {
   pager,
   table,
 } from '../components.ts';
-import type { Companies, CompanyRow, CompanyVisit, Range } from '../figures.ts';
+import type { CompanyRow, CompanyVisit, ReadCompanies } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
+import { instantOf } from '../times.ts';
 import { companyLink } from './overview.ts';
 import { known } from './reveals.ts';
 
 export interface CompanyDeps {
-  /** `asFile`: of many more reveals than a page needs. */
-  readonly companies: (
-    partnerId: string,
-    trackerId: string | null,
-    range: Range,
-    asFile?: boolean,
-  ) => Promise<Companies>;
+  readonly companies: ReadCompanies;
   /** The sessions of one company that are kept, the newest first. */
   readonly companyVisits: (visit: Visit, name: string) => Promise<readonly CompanyVisit[]>;
 }
@@ -44,21 +40,48 @@ export const companyPages = (deps: CompanyDeps): PageRoute[] => [
 
 const wanted = ({ query }: Visit): string => plainText(query.get('company')).slice(0, 200);
 
-async function find({ companies }: CompanyDeps, visit: Visit, asFile = false) {
+async function find({ companies }: CompanyDeps, visit: Visit, asOf: string, asFile = false) {
   const { period, trackerId } = visit.scope;
-  const text = wanted(visit).toLowerCase();
-  const { companies: all, isPartial } = await companies(visit.user.partner_id, trackerId, period, asFile);
-  return { found: all.filter(({ name }) => name.toLowerCase().includes(text)), isPartial };
+  const text = searchKey(wanted(visit));
+  const { companies: all, isPartial } = await companies(
+    visit.user.partner_id,
+    trackerId,
+    period,
+    asOf,
+    asFile,
+  );
+  return { found: all.filter(({ name }) => searchKey(name).includes(text)), isPartial };
 }
 
+/** The last row of the page before, and when the first page was made: its order is kept while companies are seen again. */
+interface Cursor {
+  readonly asOf: string;
+  readonly seen_at: string;
+  readonly key: string;
+}
+
+const CURSOR = /^(\d{4}-[\dT:.-]{18}Z)_(\d{4}-[\dT:.-]{18}Z)_([\da-f]{32})$/;
+
+function cursorIn({ query }: Visit): Cursor | null {
+  const [, asOf = '', seen_at = '', key = ''] = CURSOR.exec(query.get('after') ?? '') ?? [];
+  return instantOf(asOf) === null || instantOf(seen_at) === null ? null : { asOf, seen_at, key };
+}
+
+/** How many rows stand on the pages before. */
+const before = (rows: readonly CompanyRow[], { seen_at, key }: Cursor): number =>
+  rows.filter((row) => row.seen_at > seen_at || (row.seen_at === seen_at && row.key <= key)).length;
+
 async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
+  const cursor = cursorIn(visit);
+  const asOf = cursor?.asOf ?? new Date(visit.request.receivedAt).toISOString();
   const [{ trackers, failed }, { found, isPartial }] = await Promise.all([
     listTrackers(visit),
-    find(deps, visit),
+    find(deps, visit, asOf),
   ]);
   const company = wanted(visit);
-  const first = Math.max(0, Math.trunc(Number(visit.query.get('after') ?? 0)) || 0);
+  const first = cursor === null ? 0 : before(found, cursor);
   const shown = found.slice(first, first + PAGE);
+  const last = shown.at(-1);
   const nameOf = namesOfTrackers(trackers);
   const query = { ...visit.scope.query, company };
   return show(visit, {
@@ -95,8 +118,12 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
             found.length > PAGE
               ? `${count(first + 1)} to ${count(first + shown.length)} of ${counted(found.length, 'company', 'companies')}.`
               : `${counted(found.length, 'company', 'companies')}.`,
-            first + PAGE < found.length
-              ? { path: PATH, query: { ...query, after: String(first + PAGE) }, text: 'More companies' }
+            last !== undefined && first + PAGE < found.length
+              ? {
+                  path: PATH,
+                  query: { ...query, after: `${asOf}_${last.seen_at}_${last.key}` },
+                  text: 'More companies',
+                }
               : null,
           )}`
     }`,
@@ -104,7 +131,8 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
 }
 
 async function csv(deps: CompanyDeps, visit: Visit): Promise<Reply> {
-  const [{ trackers }, { found }] = await Promise.all([listTrackers(visit), find(deps, visit, true)]);
+  const asOf = new Date(visit.request.receivedAt).toISOString();
+  const [{ trackers }, { found }] = await Promise.all([listTrackers(visit), find(deps, visit, asOf, true)]);
   const nameOf = namesOfTrackers(trackers);
   const { days } = visit.scope.period;
   return csvAnswer(

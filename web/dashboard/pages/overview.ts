@@ -13,7 +13,7 @@ import {
   table,
   tiles,
 } from '../components.ts';
-import type { Companies, CompanyRow, LookupDay, Range, ReadTrackerDays } from '../figures.ts';
+import type { Companies, CompanyRow, LookupDay, Range, ReadCompanies, ReadTrackerDays } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { isKept, linkTo, periodBefore, SESSIONS_KEPT_DAYS } from '../scope.ts';
@@ -32,7 +32,7 @@ export interface Attention {
 export interface OverviewDeps extends StartDeps {
   readonly lookups: (partnerId: string, range: Range) => Promise<readonly LookupDay[]>;
   readonly trackerDays: ReadTrackerDays;
-  readonly companies: (partnerId: string, trackerId: string | null, range: Range) => Promise<Companies>;
+  readonly companies: ReadCompanies;
   readonly attention: (visit: Visit) => Promise<readonly Attention[]>;
 }
 
@@ -62,11 +62,12 @@ async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
   const before = periodBefore(period);
   const comparable = isKept(before, visit.request.receivedAt);
   const both = { from: before.from, to: period.to };
+  const asOf = new Date(visit.request.receivedAt).toISOString();
   const [{ trackers, failed }, companies, earlier, allDays, allLookups, attention, state] = await Promise.all(
     [
       listTrackers(visit),
-      deps.companies(partner_id, trackerId, period),
-      comparable ? deps.companies(partner_id, trackerId, before) : null,
+      deps.companies(partner_id, trackerId, period, asOf),
+      comparable ? deps.companies(partner_id, trackerId, before, asOf) : null,
       deps.trackerDays(partner_id, trackerId, both),
       deps.lookups(partner_id, both),
       deps.attention(visit),

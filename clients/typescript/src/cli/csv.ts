@@ -1,15 +1,15 @@
 /** Lines of CSV (RFC 4180), without line breaks within cells. */
 
-/** A cell that a spreadsheet would take for a formula begins with an apostrophe. Control characters could drive a terminal. */
+/** A cell that a spreadsheet would take for a formula, also in full width, begins with an apostrophe. */
 export const csvLine = (cells: readonly (string | number | boolean | null)[]): string =>
   `${cells.map((cell) => cellOf(cell === null ? '' : String(cell))).join(',')}\n`;
 
-/** Text for a terminal. */
-export const withoutControls = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ');
+/** Text for a line of a terminal, which control characters could drive. */
+export const withoutControls = (text: string): string => text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
 
 const cellOf = (text: string): string => {
   const plain = withoutControls(text);
-  const safe = /^[=+\-@]/.test(plain) ? `'${plain}` : plain;
+  const safe = /^[=+\-@＝＋－＠]/.test(plain) ? `'${plain}` : plain;
   return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
 
