@@ -1,6 +1,8 @@
 """A local server for the tests, whose answers a test gives, and a client of it on a clock that nobody waits for."""
 
+import contextlib
 import json
+import socket
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,7 +51,8 @@ class Service:
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(raw)))
+                if "Content-Length" not in headers:
+                    self.send_header("Content-Length", str(len(raw)))
                 self.end_headers()
                 self.wfile.write(raw)
 
@@ -85,6 +88,27 @@ class ServiceTestCase(unittest.TestCase):
         object.__setattr__(client._transport, "sleep", sleep)
         object.__setattr__(client._transport, "clock", lambda: self.now)
         return client
+
+    def drip(self, sent: bytes) -> Client:
+        """A client of a server that sends this, then a byte of a header or body every tenth of a second."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+
+        def serve(connection: socket.socket) -> None:
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(sent)
+                while not ended.wait(0.1):
+                    connection.sendall(b"X")
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        return Client(f"http://127.0.0.1:{listener.getsockname()[1]}", KEY, timeout=0.5, retries=0)
 
     def failure(self, call: Any) -> DoorplateError:
         with self.assertRaises(DoorplateError) as raised:

@@ -1,3 +1,4 @@
+import time
 import unittest
 import unittest.mock
 from datetime import datetime, timedelta, timezone
@@ -81,14 +82,29 @@ class ClientTest(ServiceTestCase):
         failed = self.failure(lambda: client.trackers.create("Site", ["https://example.com"]))
         self.assertEqual((failed.status, len(self.service.requests)), (307, 1))
 
-    def test_an_answer_that_does_not_end_in_time_is_a_timeout(self) -> None:
-        for status in (200, 500):
-            client = self.serve((status, {}, b" " * 1_000_000))
-            object.__setattr__(client._transport, "retries", 0)
-            ticks = iter(range(0, 1_000, 4))
-            object.__setattr__(client._transport, "clock", lambda: float(next(ticks)))
+    def test_an_answer_whose_headers_or_body_drip_is_a_timeout(self) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2000\r\n"
+        for sent in (head, head + b"\r\n", b"HTTP/1.1 100 Continue\r\n", b""):
+            client = self.drip(sent)
+            began = time.monotonic()
             failed = self.failure(client.health)
             self.assertEqual((failed.kind, failed.outcome, failed.status), ("timeout", "unknown", None))
+            self.assertLess(time.monotonic() - began, 2)
+
+    def test_the_deadline_of_a_call_that_polls_holds_while_headers_drip(self) -> None:
+        client = self.drip(b"HTTP/1.1 200 OK\r\n")
+        object.__setattr__(client._transport, "timeout", 15.0)
+        began = time.monotonic()
+        failed = self.failure(lambda: client.lookup("8.8.8.8", deadline=0.5))
+        self.assertEqual(failed.outcome, "unknown")
+        self.assertLess(time.monotonic() - began, 2)
+
+    def test_a_success_that_is_cut_off_is_repeated_with_the_same_key(self) -> None:
+        receipt = {"reveal_id": "r1", "status": "complete", "billable_units": 1}
+        client = self.serve((200, {"Content-Length": "500"}, receipt), (200, {}, receipt))
+        self.assertEqual(client.reveal("s1").receipt, receipt)
+        self.assertEqual(len({one["headers"]["Idempotency-Key"] for one in self.service.requests}), 1)
+        self.assertEqual(len(self.service.requests), 2)
 
     def test_an_answer_that_is_too_long_is_not_read_to_its_end(self) -> None:
         client = self.serve((200, {}, b" " * 200_000))

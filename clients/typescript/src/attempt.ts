@@ -4,6 +4,7 @@ import { DoorplateError } from './errors.ts';
 import { type ErrorBody, endpoints } from './generated.ts';
 import type { OperationId } from './operations.ts';
 import type { ClientOptions, Limits } from './options.ts';
+import { createFetch } from './proxy.ts';
 import type { Time } from './time.ts';
 
 /** A success. */
@@ -30,7 +31,7 @@ const MAX_BODY_BYTES = 64 * 1_048_576;
 const UNKNOWN = 'its outcome is unknown';
 
 export const createAttempt = (
-  { baseUrl, apiKey, fetch = globalThis.fetch }: ClientOptions,
+  { baseUrl, apiKey, fetch = createFetch(baseUrl) }: ClientOptions,
   time: Time,
 ): Attempt => {
   return async (id, request, limits) => {

@@ -152,6 +152,20 @@ describe('a log', () => {
     },
   );
 
+  it.each([
+    ['CSV with semicolons', 'Zeit;IP;Betrag\n2026-11-27T10:00:00Z;9.1.1.1;1,5\n;"9.1.1.2";2\n'],
+    ['CSV with semicolons and no header', '9.1.1.1;a,b\n9.1.1.2;c\n'],
+    ['an array of JSON on one line', '[{"ip":"9.1.1.1","a":"}],\\"["},{"ip":"9.1.1.2","b":[1,{}]}]'],
+    ['an array of JSON, an object a line', '[\n{"ip":"9.1.1.1"},\n{"ip":"9.1.1.2"}\n]\n'],
+    [
+      'an indented array of JSON',
+      JSON.stringify([{ remote_addr: '9.1.1.1', more: { x: [1] } }, { remote_addr: '9.1.1.2' }], null, 2),
+    ],
+    ['an array of addresses', '["9.1.1.1", "9.1.1.2"]'],
+  ])('that is %s is told by its look', async (_, log) => {
+    expect(await addressesOf(log)).toEqual({ '9.1.1.1': 1, '9.1.1.2': 1 });
+  });
+
   it('has the address of X-Forwarded-For where its own is not public, or as asked', async () => {
     const line = (own: string, forwarded: string) =>
       `${own} - - [27/Nov/2026:16:18:16 +0000] "GET / HTTP/1.1" 200 2 "-" "curl" "${forwarded}"\n`;
@@ -300,7 +314,11 @@ const run = async (options: Partial<EnrichOptions> & Pick<EnrichOptions, 'client
   const code = await enrich({ signal: stop.signal, terminal, ...options });
   return { code, said };
 };
-const rowsOf = (path: string) => readFileSync(path, 'utf8').split('\n').slice(1, -1).map(parseCsvLine);
+const rowsOf = (path: string) =>
+  readFileSync(path, 'utf8')
+    .split('\n')
+    .slice(1, -1)
+    .map((line) => parseCsvLine(line));
 
 describe('enrich', () => {
   const log = file('9.1.1.1 - - [27/Nov/2026:16:18:16 +0000]\n9.1.1.2 - -\n9.1.1.1 - -\n10.0.0.1 - -\nx\n');

@@ -87,6 +87,16 @@ it('answers with the receipt of a pending reveal, and goes on with the same reve
   expect([keys.length, keys[1] === keys[0], keys[2] === keys[0]]).toEqual([3, true, false]);
 });
 
+it("takes null and '' as left out, and a number as text", async () => {
+  const page = { sessions: [], next_cursor: 'c', has_more: false, request_id: REQUEST_ID };
+  const { call, asked } = await host([answer(200, page)]);
+  const args = { tracker_id: null, cursor: '', limit: '10' };
+  expect(await call('list_sessions', args)).toMatchObject({ isError: false });
+  expect(await call('list_sessions', { limit: '' })).toMatchObject({ isError: false });
+  expect(await call('list_sessions', { limit: 'ten' })).toMatchObject({ isError: true });
+  expect(asked.map(({ url }) => url.split('?')[1])).toEqual(['limit=10', undefined]);
+});
+
 it.each([
   [
     'the delay that the service asks for',

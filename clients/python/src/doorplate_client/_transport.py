@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import ssl
@@ -9,12 +10,12 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from functools import cache
-from http.client import HTTPException
+from functools import cache, partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any, Callable, Mapping
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
 from .errors import DoorplateError
 
@@ -32,10 +33,90 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
+class _TimedReader(io.RawIOBase):
+    """Reads a socket until a moment of the monotonic clock.
+
+    The timeout of a socket is one for each read, so that a server could send a byte of its headers now and then for ever.
+    """
+
+    def __init__(self, sock: Any, end: float) -> None:
+        self._sock = sock
+        self._raw = sock.makefile("rb", buffering=0)
+        self._end = end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _TimedSocket:
+    """What a response needs of its socket."""
+
+    def __init__(self, sock: Any, end: float) -> None:
+        self._reader = _TimedReader(sock, end)
+
+    def makefile(self, _mode: str) -> Any:
+        return io.BufferedReader(self._reader)
+
+
+class _TimedResponse(HTTPResponse):
+    def __init__(self, sock: Any, *args: Any, end: float, **options: Any) -> None:
+        super().__init__(_TimedSocket(sock, end), *args, **options)  # type: ignore[arg-type]
+
+
+class _Timed:
+    """A connection for one request, whose timeout is one for all of it. A name that is looked up is not within it."""
+
+    timeout: float
+    sock: Any
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._end = time.monotonic() + self.timeout
+        self.response_class = partial(_TimedResponse, end=self._end)
+
+    def connect(self) -> None:
+        super().connect()  # type: ignore[misc]
+        self.sock.settimeout(max(0.001, self._end - time.monotonic()))
+
+
+class _HTTP(_Timed, HTTPConnection):
+    pass
+
+
+class _HTTPS(_Timed, HTTPSConnection):
+    pass
+
+
+class _HTTPHandler(HTTPHandler):
+    def http_open(self, req: Request) -> Any:
+        return self.do_open(_HTTP, req)
+
+
+class _HTTPSHandler(HTTPSHandler):
+    def https_open(self, req: Request) -> Any:
+        return self.do_open(_HTTPS, req, context=_tls())
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    # One for all requests: to make one reads the system's certificates, which takes longer than a request.
+    return ssl.create_default_context()
+
+
 @cache
 def _opener() -> OpenerDirector:
-    # One context for all requests: to make one reads the system's certificates, which takes longer than a request.
-    return build_opener(_NoRedirects, HTTPSHandler(context=ssl.create_default_context()))
+    return build_opener(_NoRedirects, _HTTPHandler, _HTTPSHandler)
 
 
 @dataclass(frozen=True)
@@ -112,10 +193,9 @@ class Transport:
             request.add_header(key, value)
         if data is not None:
             request.add_header("Content-Type", "application/json")
-        end = self.clock() + left
         try:
             with _open(request, left) as response:
-                return _understood(name, response.status, response.headers, self._read(response, end))
+                return _understood(name, response.status, response.headers, _read(response))
         except TimeoutError as error:
             raise DoorplateError(f"{name}: no answer in time; {_UNKNOWN}", kind="timeout", outcome="unknown") from error
         except (OSError, HTTPException) as error:
@@ -124,18 +204,19 @@ class Transport:
                 f"{name}: no answer; {_UNKNOWN}", kind="timeout" if timed_out else "network", outcome="unknown"
             ) from error
 
-    def _read(self, response: Any, end: float) -> bytes:
-        """Read a body. The timeout of the socket alone would let a server send a byte now and then for ever."""
-        chunks: list[bytes] = []
-        length = 0
-        while chunk := response.read1(65_536):
-            chunks.append(chunk)
-            length += len(chunk)
-            if length > MAX_BODY_BYTES:
-                raise HTTPException("the answer is too long")
-            if self.clock() > end:
-                raise TimeoutError
-        return b"".join(chunks)
+
+def _read(response: Any) -> bytes:
+    chunks: list[bytes] = []
+    length = 0
+    while chunk := response.read1(65_536):
+        chunks.append(chunk)
+        length += len(chunk)
+        if length > MAX_BODY_BYTES:
+            raise HTTPException("the answer is too long")
+    # read1 takes the end of the connection for that of the body.
+    if response.length:
+        raise IncompleteRead(b"", response.length)
+    return b"".join(chunks)
 
 
 def _open(request: Request, timeout: float) -> Any:

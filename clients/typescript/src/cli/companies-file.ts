@@ -65,7 +65,7 @@ export const openCompaniesFile = async (
     },
     finish: async (counted) => {
       await file.close();
-      const cells = linesIn(await readFile(target, 'utf8')).map(parseCsvLine);
+      const cells = linesIn(await readFile(target, 'utf8')).map((line) => parseCsvLine(line));
       for (const row of cells) row[1] = String(counted.get(row[0] ?? '')?.requests ?? row[1]);
       await replace(
         target,

@@ -13,7 +13,7 @@ const cellOf = (text: string): string => {
   return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
 
-export const parseCsvLine = (line: string): string[] => {
+export const parseCsvLine = (line: string, separator: ',' | ';' = ','): string[] => {
   const cells: string[] = [];
   let cell = '';
   let quoted = false;
@@ -23,7 +23,7 @@ export const parseCsvLine = (line: string): string[] => {
       cell += '"';
       at += 1;
     } else if (letter === '"') quoted = !quoted;
-    else if (letter === ',' && !quoted) {
+    else if (letter === separator && !quoted) {
       cells.push(cell);
       cell = '';
     } else cell += letter;

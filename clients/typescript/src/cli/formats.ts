@@ -216,13 +216,28 @@ const w3c = (field: string | undefined, ipFrom: IpFrom | undefined): Format => {
   };
 };
 
+/** Chosen by the first line: where numbers are written with commas, spreadsheets separate cells with semicolons. */
+const csvSplitter = (first: string): ((line: string) => string[]) => {
+  const [byComma, bySemicolon] = [parseCsvLine(first), parseCsvLine(first, ';')];
+  const isUsual = hasAddressColumn(byComma) || !hasAddressColumn(bySemicolon);
+  const separator = bySemicolon.length > (isUsual ? byComma.length : 1) ? ';' : ',';
+  return (line) => parseCsvLine(line, separator);
+};
+
+const hasName = (cells: readonly string[], wanted: readonly string[]): boolean =>
+  cells.some((cell) => wanted.includes(cell.trim().toLowerCase()));
+
+const hasAddressColumn = (cells: readonly string[]): boolean =>
+  cells.length > 1 && (hasName(cells, ADDRESS_FIELDS) || cells.some((cell) => addressIn(cell) !== null));
+
 /** With a header, or without one where a column of the first line holds an address. */
-const separated = (separator: ',' | '\t', field: string | undefined): Format => {
+const separated = (kind: 'csv' | 'tsv', field: string | undefined): Format => {
   let columns: { readonly ip: number; readonly time: number } | null = null;
-  const split = (line: string): string[] => (separator === ',' ? parseCsvLine(line) : line.split('\t'));
+  let split = (line: string): string[] => line.split('\t');
   return {
-    name: separator === ',' ? 'CSV' : 'TSV',
+    name: kind === 'csv' ? 'CSV' : 'TSV',
     read: (line) => {
+      if (columns === null && kind === 'csv') split = csvSplitter(line);
       const cells = split(line);
       if (columns === null) {
         const names = cells.map((cell) => cell.trim().toLowerCase());
@@ -253,30 +268,26 @@ export const formatOf = (name: FormatName, { field, ipFrom }: FormatOptions = {}
     case 'haproxy':
       return haproxy;
     case 'csv':
-      return separated(',', field);
+      return separated('csv', field);
     case 'tsv':
-      return separated('\t', field);
+      return separated('tsv', field);
   }
 };
 
 /** Tells a format by the first lines of a log. @param sample lines that are not empty @param field of the options */
 export const detectFormat = (sample: readonly string[], field?: string): FormatName => {
   const [first = ''] = sample;
-  const [byTab, byComma] = [first.split('\t'), parseCsvLine(first)];
-  const names = (cells: readonly string[], wanted: readonly string[]): boolean =>
-    cells.some((cell) => wanted.includes(cell.trim().toLowerCase()));
+  const [byTab, asCsv] = [first.split('\t'), csvSplitter(first)(first)];
   const most = (is: (line: string) => boolean): boolean => sample.filter(is).length * 2 > sample.length;
   const wanted = field === undefined ? [] : [field.toLowerCase()];
-  if (byTab.length > 1 && names(byTab, wanted)) return 'tsv';
-  if (names(byComma, wanted)) return 'csv';
+  if (byTab.length > 1 && hasName(byTab, wanted)) return 'tsv';
+  if (hasName(asCsv, wanted)) return 'csv';
   if (sample.some((line) => /^#Fields:/i.test(line))) return 'w3c';
   if (most((line) => line.startsWith('{') && parsed(line) !== null)) return 'json';
   if (most((line) => ALB.test(line))) return 'alb';
   if (most((line) => HAPROXY.test(line))) return 'haproxy';
-  const hasColumn = (cells: readonly string[]): boolean =>
-    cells.length > 1 && (names(cells, ADDRESS_FIELDS) || cells.some((cell) => addressIn(cell) !== null));
-  if (!first.includes('[') && hasColumn(byTab)) return 'tsv';
+  if (!first.includes('[') && hasAddressColumn(byTab)) return 'tsv';
   const isList = /^\S+(?:, \S+)+ /.test(first);
-  if (!isList && !first.includes('[') && hasColumn(byComma)) return 'csv';
-  return byComma.length === 1 && names(byComma, ADDRESS_FIELDS) ? 'csv' : 'combined';
+  if (!isList && !first.includes('[') && hasAddressColumn(asCsv)) return 'csv';
+  return asCsv.length === 1 && hasName(asCsv, ADDRESS_FIELDS) ? 'csv' : 'combined';
 };

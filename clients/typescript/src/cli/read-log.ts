@@ -84,7 +84,7 @@ const opened = (path: string): Promise<FileHandle> =>
  * @throws Error with one line for a file that cannot be read
  */
 export const openLog = async (path: string, options: FormatOptions, follow?: Follow): Promise<Log> => {
-  const texts = follow ? followed(path, follow) : textsOf(path);
+  const texts = entriesOf(follow ? followed(path, follow) : textsOf(path));
   const mayGrow = follow !== undefined || path === '-';
   const sample: string[] = [];
   while (sample.length < SAMPLE_LINES && !(mayGrow && hasAddress(sample, options))) {
@@ -110,6 +110,37 @@ const hasAddress = (sample: readonly string[], options: FormatOptions): boolean 
   const format = formatOf(options.format ?? detectFormat(sample, options.field), options);
   return sample.map(format.read).some((read) => read !== null && read !== 'header');
 };
+
+const JSON_ARRAY = /^\s*\[\s*(?:["{]|$)/;
+
+/** The elements of a log that is one array of JSON, texts without their quotes; of any other its lines. */
+async function* entriesOf(lines: AsyncGenerator<string>): AsyncGenerator<string> {
+  const first = await lines.next();
+  if (first.done) return;
+  if (!JSON_ARRAY.test(first.value)) {
+    yield first.value;
+    yield* lines;
+    return;
+  }
+  let [element, depth, quoted, escaped] = ['', 0, false, false];
+  for (let line: IteratorResult<string> = first; !line.done; line = await lines.next()) {
+    for (const letter of line.value) {
+      const isInner = depth > 1 || (depth === 1 && (quoted || !/[,\]]/.test(letter)));
+      if (!quoted && /[[{]/.test(letter)) depth += 1;
+      else if (!quoted && /[\]}]/.test(letter)) depth -= 1;
+      else if (letter === '"' && !escaped) quoted = !quoted;
+      escaped = quoted && letter === '\\' && !escaped;
+      if (isInner) element += letter;
+      else if (element.trim() !== '') {
+        yield unquoted(element.trim());
+        element = '';
+      }
+    }
+  }
+}
+
+const unquoted = (element: string): string =>
+  element.startsWith('"') ? String(JSON.parse(element)) : element;
 
 /** The lines that are not empty. */
 async function* textsOf(path: string): AsyncGenerator<string> {
