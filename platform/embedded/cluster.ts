@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
+import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { openFolder, refuseOtherWriters } from '../config/data-folder.ts';
@@ -144,6 +145,19 @@ export async function ensureDatabase(adminUrl: string): Promise<void> {
   }
 }
 
+/** initdb looks up the name of its user, which a container that is started under any uid lacks. */
+function refuseNamelessUser({ runAs }: DatabaseLocation): void {
+  if (runAs !== null) return;
+  try {
+    userInfo();
+  } catch {
+    throw new EmbeddedPostgresError(
+      `PostgreSQL's initdb needs a user with a name, and uid ${process.getuid?.()} has none: ` +
+        'add it to /etc/passwd, start as another user, or set DATABASE_URL',
+    );
+  }
+}
+
 async function initdb(
   location: DatabaseLocation,
   binaries: Binaries,
@@ -151,6 +165,7 @@ async function initdb(
   password: string,
   durable: boolean,
 ) {
+  refuseNamelessUser(location);
   const args = [
     `--pgdata=${folder}`,
     `--username=${USER}`,

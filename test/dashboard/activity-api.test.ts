@@ -129,7 +129,7 @@ it('ends a file of ten thousand changes with a row that says so in the column of
   await api.sql.query(
     `insert into read.activity
      select position + n, partner_id, at, actor_kind, actor_id, action, subject_kind, subject_id, summary
-     from (select * from read.activity where partner_id = $1 limit 1) a, generate_series(1, 10000) n`,
+     from (select * from read.activity where partner_id = $1 order by position desc limit 1) a, generate_series(1, 10000) n`,
     [key.partner_id],
   );
   const rows = (await page.get('/activity.csv')).body.split('\r\n');

@@ -114,6 +114,18 @@ describe('a user who is read-only', () => {
     expect((await browser.get(path)).statusCode).toBe(200);
   });
 
+  it('is sent to no form that an empty page does not show', async () => {
+    const empty = await loggedIn(
+      api,
+      await makeUser(api, (await api.key()).partner_id, { role: 'read-only' }),
+    );
+    for (const path of ['/trackers', '/webhooks', '/domains', '/sessions']) {
+      const { body } = await empty.get(path);
+      expect(body, path).toContain('An owner or a member of your team adds the first one.');
+      expect(body, path).not.toMatch(/first one below|>Add a website</);
+    }
+  });
+
   it('is offered no question before a change', async () => {
     const tracker = await makeTracker(api, key);
     expect((await browser.get(`/trackers/${tracker}`)).statusCode).toBe(200);

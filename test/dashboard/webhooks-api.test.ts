@@ -4,7 +4,7 @@ import { toNewEvents } from '../../commands/handle.ts';
 import { DAY, HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { revealCompletedEvent, sessionCreatedEvent } from '../../read-api/webhooks/delivery-schemas.ts';
-import { instantIn } from '../../web/dashboard/pages/recoveries.ts';
+import { instantIn, localText } from '../../web/dashboard/pages/recoveries.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { type LoggedIn, loggedIn, makeUser } from '../support/dashboard.ts';
 import { aDelivery, attempted, queued, type TestDelivery, type TestEndpoint } from '../support/deliveries.ts';
@@ -328,6 +328,10 @@ describe('a retry after an outage', () => {
     ['Europe/Berlin', '2026-03-14T10:05', '2026-03-14T09:05:00.000Z'],
     ['Europe/Berlin', '2026-03-29T03:30', '2026-03-29T01:30:00.000Z'],
     ['America/New_York', '2026-03-08T01:30', '2026-03-08T06:30:00.000Z'],
+    ['Africa/Cairo', '2026-10-29T23:30', '2026-10-29T20:30:00.000Z'],
+    ['America/Havana', '2026-11-01T00:30', '2026-11-01T04:30:00.000Z'],
+    ['Europe/Berlin', '2026-10-25T02:30', '2026-10-25T00:30:00.000Z'],
+    ['Europe/Berlin', '2026-03-29T02:30', '2026-03-29T01:30:00.000Z'],
     ['Asia/Kolkata', '2026-03-14T00:00', '2026-03-13T18:30:00.000Z'],
     ['Asia/Kolkata', '2026-03-14', '2026-03-14T00:00:00.000Z'],
     ['Asia/Kolkata', '2026-03-14T10:05:00.000Z', '2026-03-14T10:05:00.000Z'],
@@ -337,6 +341,17 @@ describe('a retry after an outage', () => {
     ['UTC', '', null],
   ])('reads a time in %s: %s', (zone, text, instant) => {
     expect(instantIn(zone, text)).toBe(instant);
+  });
+
+  it('reads each time back as it shows it, in a repeated hour the earlier one', () => {
+    for (const zone of ['Africa/Cairo', 'America/Havana', 'Europe/Berlin', 'Australia/Lord_Howe']) {
+      for (let hour = 0; hour < 20 * 24; hour += 0.5) {
+        const at = Date.UTC(2026, 9, 20) + hour * HOUR;
+        const read = Date.parse(instantIn(zone, localText(zone, at)) ?? '');
+        expect(localText(zone, read)).toBe(localText(zone, at));
+        expect(read).toBeLessThanOrEqual(at);
+      }
+    }
   });
 });
 

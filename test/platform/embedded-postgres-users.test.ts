@@ -94,6 +94,15 @@ describe.skipIf(!asUnprivileged)('as a user that root can become (needs root and
     await asRoot.ended;
   });
 
+  it('reports what to do where its uid has no name', async () => {
+    const nameless = { uid: 54_321, gid: 54_321 };
+    const dataDir = join(folder, 'data');
+    mkdirSync(dataDir);
+    chownSync(dataDir, nameless.uid, nameless.gid);
+    const { line } = await server(dataDir, nameless);
+    expect(line.error).toMatch(/uid 54321 has none: add it to \/etc\/passwd, start as another user, or set/);
+  });
+
   it('reports in one line that it may not use a data folder', async () => {
     const dataDir = join(closedFolder('home'), 'data');
     const { line } = await server(dataDir, UNPRIVILEGED);

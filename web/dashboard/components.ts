@@ -135,6 +135,9 @@ export function searched<Row>(
   return text === '' ? rows : rows.filter((row) => searchKey(textOf(row)).includes(text));
 }
 
+/** What an empty list tells a user who may not add to it. */
+export const OTHERS_ADD = 'An owner or a member of your team adds the first one.';
+
 /** What a search that finds nothing shows. */
 export const noMatch = (path: string): Html =>
   nothingYet('Nothing matches', html`<a href="${path}">Show all</a>`);

@@ -75,28 +75,50 @@ async function refresh(part) {
   const answer = await fetch(location.href);
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById(part.id);
+  const selection = getSelection();
   const isBusy =
-    part.contains(document.activeElement) || part.querySelector('input:checked, details[open]') !== null;
+    part.contains(document.activeElement) ||
+    part.querySelector('input:checked, details[open]') !== null ||
+    (!selection.isCollapsed && selection.containsNode(part, true));
   if (fresh === null || isBusy || fresh.innerHTML === last) return;
   last = fresh.innerHTML;
   part.replaceChildren(...fresh.childNodes);
   addCopyButtons(part);
 }
 
+function sayThatItEnds() {
+  const note = document.createElement('p');
+  note.className = 'notice';
+  note.setAttribute('role', 'status');
+  const link = document.createElement('a');
+  link.href = location.href;
+  link.textContent = 'Look again';
+  note.append('This page no longer looks for news by itself. ', link);
+  document.querySelector('main h1').closest('.head').after(note);
+  for (const promise of document.querySelectorAll('[data-while-live]')) promise.hidden = true;
+}
+
 const live = document.querySelector('[data-live]');
-const looked = Number(new URLSearchParams(location.search).get('looked') ?? 0);
+const reload = document.querySelector('.reload');
+const looked = Number(here.searchParams.get('looked') ?? 0);
+if (here.searchParams.has('looked')) {
+  here.searchParams.delete('looked');
+  history.replaceState(null, '', here);
+}
 if (live !== null) {
   let times = 0;
   const timer = setInterval(() => {
     if (document.hidden) return;
     times += 1;
-    if (times === MOST) clearInterval(timer);
     refresh(live).catch(() => {});
+    if (times < MOST) return;
+    clearInterval(timer);
+    sayThatItEnds();
   }, EVERY_MS);
-} else if (document.querySelector('.reload') && looked < MOST) {
+} else if (reload !== null && looked < MOST) {
   setInterval(() => {
-    if (document.hidden) return;
+    if (document.hidden || !getSelection().isCollapsed) return;
     here.searchParams.set('looked', looked + 1);
     location.replace(here);
   }, EVERY_MS);
-}
+} else if (reload !== null) sayThatItEnds();

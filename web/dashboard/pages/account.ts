@@ -92,11 +92,45 @@ export const accountPages = (deps: AccountDeps): PageRoute[] => [
   },
 ];
 
-/** The names that browsers and this process know; `UTC` is not among them everywhere. */
+/** Zones that ICU still lists under the name that they had before, as it has to: its names never change. */
+const RENAMED: Readonly<Record<string, string>> = {
+  'Africa/Asmera': 'Africa/Asmara',
+  'America/Buenos_Aires': 'America/Argentina/Buenos_Aires',
+  'America/Catamarca': 'America/Argentina/Catamarca',
+  'America/Coral_Harbour': 'America/Atikokan',
+  'America/Cordoba': 'America/Argentina/Cordoba',
+  'America/Godthab': 'America/Nuuk',
+  'America/Indianapolis': 'America/Indiana/Indianapolis',
+  'America/Jujuy': 'America/Argentina/Jujuy',
+  'America/Louisville': 'America/Kentucky/Louisville',
+  'America/Mendoza': 'America/Argentina/Mendoza',
+  'Asia/Calcutta': 'Asia/Kolkata',
+  'Asia/Katmandu': 'Asia/Kathmandu',
+  'Asia/Rangoon': 'Asia/Yangon',
+  'Asia/Saigon': 'Asia/Ho_Chi_Minh',
+  'Atlantic/Faeroe': 'Atlantic/Faroe',
+  'Europe/Kiev': 'Europe/Kyiv',
+  'Pacific/Enderbury': 'Pacific/Kanton',
+  'Pacific/Ponape': 'Pacific/Pohnpei',
+  'Pacific/Truk': 'Pacific/Chuuk',
+};
+const todaysName = (zone: string): string => RENAMED[zone] ?? zone;
+
+/** Zones by the names that they have today. ICU lists no `UTC`. */
 const ZONES: readonly string[] = [
-  'UTC',
-  ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC'),
+  ...new Set(['UTC', ...Intl.supportedValuesOf('timeZone').map(todaysName).toSorted()]),
 ];
+
+/** Returns whether a name is a zone's, today's or an earlier one: not an offset, which has no name. */
+function isZone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false;
+  try {
+    Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 async function account(deps: AccountDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   const { user } = visit;
@@ -136,7 +170,7 @@ async function account(deps: AccountDeps, visit: Visit, refused: Refused = null)
           'Times are shown in',
           'time_zone',
           ZONES.map((zone) => [zone, zone.replaceAll('_', ' ')] as const),
-          user.time_zone,
+          todaysName(user.time_zone),
         )}<button class="quiet">Save the time zone</button>`,
       ),
     )}
@@ -172,7 +206,7 @@ function loginList(visit: Visit, logins: readonly Login[]): Content {
 
 async function setZone(deps: AccountDeps, visit: Visit): Promise<Reply> {
   const zone = textOf(visit, 'time_zone');
-  if (!ZONES.includes(zone)) {
+  if (!isZone(zone)) {
     const message = 'There is no such time zone. Choose one of the list.';
     return account(deps, visit, { ok: false, status: 400, code: 'invalid_time_zone', message });
   }

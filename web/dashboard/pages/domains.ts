@@ -13,6 +13,7 @@ import {
   namesOfTrackers,
   nothingYet,
   notice,
+  OTHERS_ADD,
   tableOr,
   trackerSelect,
 } from '../components.ts';
@@ -57,6 +58,7 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
   const name = namesOfTrackers(trackers);
   const chosen = textOf(visit, 'tracker_id') || (visit.query.get('tracker_id') ?? '');
   const shown = chosen === '' ? domains : domains.filter(({ tracker_id }) => tracker_id === chosen);
+  const hasForm = mayChange(visit) && hasHostName(visit) && trackers.length > 0;
   return show(visit, {
     title: 'Custom domains',
     section: 'Websites',
@@ -69,7 +71,8 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
     ${tableOr(
       nothingYet(
         'No domains yet',
-        'A host name of your customer’s own, under which the pixel is a part of the website. Add the first one below.',
+        html`A host name of your customer’s own, under which the pixel is a part of the website.
+          ${mayChange(visit) ? hasForm && 'Add the first one below.' : OTHERS_ADD}`,
       ),
       counted(shown.length, 'custom domain'),
       ['Host name', 'State', 'Website', 'What is wrong', 'Added'],

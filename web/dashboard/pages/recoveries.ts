@@ -1,3 +1,4 @@
+import { Temporal } from 'temporal-polyfill';
 import type { Reply } from '../../../http/contract/route.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.ts';
@@ -47,31 +48,28 @@ const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
-/** How far a zone is ahead of UTC at an instant, milliseconds. */
-function offsetOf(timeZone: string, at: number): number {
-  const parts = new Intl.DateTimeFormat('en-US', {
-    ...{ timeZone, hourCycle: 'h23', year: 'numeric', month: 'numeric', day: 'numeric' },
-    ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
-  }).formatToParts(at);
-  const of = (type: string): number => Number(parts.find((part) => part.type === type)?.value);
-  const wall = Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'), of('second'));
-  return wall - (at - (at % 1_000));
-}
-
-/** Reads an instant, a UTC day, or a time of the reader's zone as its field sends it; null: none of them. */
+/**
+ * Reads an instant, a UTC day, or a time of the reader's zone as its field sends it; null: none of them. Of an hour that the
+ * clocks repeat it is the earlier one, so that no part of an outage is left out.
+ */
 export function instantIn(timeZone: string, text: string): string | null {
   if (INSTANT.test(text)) return instantOf(text) === null ? null : text;
-  const wall = LOCAL.test(text) ? instantOf(`${text}:00Z`) : DATE.test(text) ? instantOf(text) : null;
-  if (wall === null) return null;
-  if (DATE.test(text)) return new Date(wall).toISOString();
-  // The offset at the instant itself, which a change of the clocks may separate from that of the same wall time in UTC.
-  const guess = wall - offsetOf(timeZone, wall);
-  return new Date(wall - offsetOf(timeZone, guess)).toISOString();
+  if (DATE.test(text)) {
+    const at = instantOf(text);
+    return at === null ? null : new Date(at).toISOString();
+  }
+  if (!LOCAL.test(text) || instantOf(`${text}:00Z`) === null) return null;
+  return new Date(
+    Temporal.PlainDateTime.from(text).toZonedDateTime(timeZone).epochMilliseconds,
+  ).toISOString();
 }
 
 /** An instant as a field of the reader's zone shows it. */
-const localText = (timeZone: string, at: number): string =>
-  new Date(at + offsetOf(timeZone, at)).toISOString().slice(0, 16);
+export const localText = (timeZone: string, at: number): string =>
+  Temporal.Instant.fromEpochMilliseconds(at)
+    .toZonedDateTimeISO(timeZone)
+    .toPlainDateTime()
+    .toString({ smallestUnit: 'minute' });
 
 const NO_TIME: Refused = {
   ok: false,

@@ -11,6 +11,7 @@ import {
   html,
   namesOfTrackers,
   nothingYet,
+  OTHERS_ADD,
   pager,
   select,
   table,
@@ -101,7 +102,7 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
       : nothingYet(
           'No sessions yet',
           html`Sessions appear as soon as a page with the snippet of a website is visited.
-            <a href="/dashboard/trackers">Add a website</a>.`,
+            ${mayChange(visit) ? html`<a href="/dashboard/trackers">Add a website</a>.` : OTHERS_ADD}`,
         );
   const next =
     older === null
@@ -131,7 +132,7 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
     ${sessions.length === 0 ? empty : sessionTable(visit, sessions, reveals, namesOfTrackers(trackers), linkTo(PATH, scopeQuery, filters))}
     ${(sessions.length > 0 || next !== null) && pager(found, next)}
     </div>
-    ${before === null && html`<p class="soft">The list looks for new sessions every five seconds while nothing is ticked. <a href="${linkTo(PATH, scopeQuery, filters)}">Look now</a></p>`}`,
+    ${before === null && html`<p class="soft" data-while-live>The list looks for new sessions every five seconds while nothing is ticked. <a href="${linkTo(PATH, scopeQuery, filters)}">Look now</a></p>`}`,
   });
 }
 
@@ -194,11 +195,15 @@ const LABEL_LISTED = 40;
 const labelsOf = ({ custom = {} }: SessionBody): readonly string[] =>
   Object.entries(custom).map(([name, value]) => `${name}: ${value}`);
 
+/** A visitor writes them: a mark of direction in one does not turn the others. */
+const listed = (labels: readonly string[]): readonly Content[] =>
+  labels.map((label, nth) => html`${nth > 0 && ', '}<bdi>${label}</bdi>`);
+
 function fewLabels(session: SessionBody): Content {
   const labels = labelsOf(session);
+  const more = labels.length - LABELS_LISTED;
   const shown = labels.slice(0, LABELS_LISTED).map((label) => shortened(label, LABEL_LISTED));
-  const more = labels.length - shown.length;
-  return `${shown.join(', ')}${more > 0 ? ` +${more}` : ''}`;
+  return html`${listed(shown)}${more > 0 && ` +${more}`}`;
 }
 
 const shortened = (text: string, length: number): string =>
@@ -255,7 +260,7 @@ async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
         html`<a href="/dashboard/trackers/${session.tracker_id}">${namesOfTrackers(trackers)(session.tracker_id)}</a>`,
       ],
       ['Your reference', session.customer_reference ?? '–'],
-      ['Labels', labelsOf(session).join(', ') || '–'],
+      ['Labels', labelsOf(session).length > 0 ? listed(labelsOf(session)) : '–'],
       ['Kept until', visit.time(session.expires_at)],
       ['Id', html`<code>${session.session_id}</code>`],
     ])}

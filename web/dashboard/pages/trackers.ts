@@ -14,6 +14,7 @@ import {
   html,
   noMatch,
   nothingYet,
+  OTHERS_ADD,
   periodFields,
   searched,
   searchForm,
@@ -49,7 +50,8 @@ async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
         : tableOr(
             nothingYet(
               'No websites yet',
-              'Add the first one below, then put its snippet on the pages. Doorplate calls the pixel of a website a tracker.',
+              html`${mayChange(visit) ? 'Add the first one below, then put its snippet on the pages.' : OTHERS_ADD}
+                Doorplate calls the pixel of a website a tracker.`,
             ),
             `${counted(shown.length, 'website')}, each with its tracker`,
             ['Name', 'State', 'Origins', 'Your reference', 'Created'],

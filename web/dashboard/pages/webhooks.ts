@@ -19,6 +19,7 @@ import {
   namesOfTrackers,
   nothingYet,
   notice,
+  OTHERS_ADD,
   pager,
   panel,
   select,
@@ -111,7 +112,8 @@ async function list(deps: WebhookDeps, visit: Visit, refused: Refused = null): P
     ${tableOr(
       nothingYet(
         'No endpoints yet',
-        'An endpoint is a URL of yours that gets a signed request for each new session or completed reveal. Create the first one below, then send it a test.',
+        html`An endpoint is a URL of yours that gets a signed request for each new session or completed reveal.
+          ${mayChange(visit) ? 'Create the first one below, then send it a test.' : OTHERS_ADD}`,
       ),
       'Endpoints',
       ['Name', 'State', 'URL', 'Events', 'Pending', 'Delivered', 'Failed'],
