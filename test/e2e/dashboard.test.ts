@@ -150,6 +150,24 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await page.locator('main').textContent()).toContain('Google');
   });
 
+  it('keeps a selected text of the live list, and says when the list stops looking', async () => {
+    const watching = await context.newPage();
+    await watching.clock.install();
+    await watching.goto(`${base()}/dashboard/sessions`);
+    const cell = watching.locator('#sessions tbody td', { hasText: 'Google' }).first();
+    await cell.selectText();
+    await capture('1.1.1.1', { plan: 'later' });
+    await watching.clock.runFor(20_000);
+    expect(await watching.evaluate(() => getSelection()?.toString())).toContain('Google');
+    await watching.evaluate(() => getSelection()?.removeAllRanges());
+    await watching.clock.runFor(5_000);
+    await watching.getByText('plan: later').waitFor();
+    await watching.clock.runFor(600_000);
+    await watching.getByText('no longer looks for news by itself').waitFor();
+    expect(await watching.getByText('looks for new sessions every five seconds').isVisible()).toBe(false);
+    await watching.close();
+  });
+
   it('creates a key that works, shows it once, and revokes it', async () => {
     await open('/keys');
     await fill(page, { Name: 'from the browser' }, 'Create the key');
