@@ -4,8 +4,6 @@
  * `NotRequired` came with 3.11.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { documentedRoutes } from '../../bin/api.ts';
-import { openApiDocument } from '../../http/docs/openapi.ts';
 
 interface Schema {
   readonly type?: string | readonly string[];
@@ -20,6 +18,7 @@ interface Schema {
   readonly $ref?: string;
 }
 
+const DOCUMENT = new URL('../../docs/reference/openapi.json', import.meta.url);
 const FILE = new URL('./src/doorplate_client/types.py', import.meta.url);
 const PRIMITIVES: Readonly<Record<string, string>> = {
   string: 'str',
@@ -91,7 +90,7 @@ const camel = (name: string): string =>
   name.replaceAll(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 const generate = (): string => {
-  const document = openApiDocument(documentedRoutes(), { publicUrl: 'https://doorplate.example' }) as {
+  const document = JSON.parse(readFileSync(DOCUMENT, 'utf8')) as {
     components: { schemas: Record<string, Schema> };
   };
   const aliases: string[] = [];

@@ -158,8 +158,8 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     await cell.selectText();
     await capture('1.1.1.1', { plan: 'later' });
     await watching.clock.runFor(20_000);
-    expect(await watching.evaluate(() => getSelection()?.toString())).toContain('Google');
-    await watching.evaluate(() => getSelection()?.removeAllRanges());
+    expect(await watching.evaluate('getSelection().toString()')).toContain('Google');
+    await watching.evaluate('getSelection().removeAllRanges()');
     await watching.clock.runFor(5_000);
     await watching.getByText('plan: later').waitFor();
     await watching.clock.runFor(600_000);

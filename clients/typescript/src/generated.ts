@@ -2,38 +2,38 @@
 
 /** Where each operation is. */
 export const endpoints = {
-  requestLookup: ['POST', '/v1/lookup'],
-  readLookup: ['GET', '/v1/lookup'],
-  readUsage: ['GET', '/v1/usage'],
+  readHealth: ['GET', '/healthz'],
   readLedger: ['GET', '/v1/ledger'],
-  listTrackers: ['GET', '/v1/trackers'],
-  createTracker: ['POST', '/v1/trackers'],
-  updateTracker: ['PATCH', '/v1/trackers/{tracker_id}'],
-  disableTracker: ['DELETE', '/v1/trackers/{tracker_id}'],
-  enableTracker: ['POST', '/v1/trackers/{tracker_id}/enable'],
-  deleteTracker: ['POST', '/v1/trackers/{tracker_id}/delete'],
-  readTrackerUsage: ['GET', '/v1/trackers/{tracker_id}/usage'],
-  listDomains: ['GET', '/v1/trackers/{tracker_id}/domains'],
-  createDomain: ['POST', '/v1/trackers/{tracker_id}/domains'],
-  getDomain: ['GET', '/v1/trackers/{tracker_id}/domains/{domain_id}'],
-  deleteDomain: ['DELETE', '/v1/trackers/{tracker_id}/domains/{domain_id}'],
+  readLookup: ['GET', '/v1/lookup'],
+  requestLookup: ['POST', '/v1/lookup'],
+  getReveal: ['GET', '/v1/reveals/{reveal_id}'],
   listSessions: ['GET', '/v1/sessions'],
   previewSession: ['GET', '/v1/sessions/{session_id}'],
   revealSession: ['POST', '/v1/sessions/{session_id}/reveal'],
-  getReveal: ['GET', '/v1/reveals/{reveal_id}'],
+  listTrackers: ['GET', '/v1/trackers'],
+  createTracker: ['POST', '/v1/trackers'],
+  disableTracker: ['DELETE', '/v1/trackers/{tracker_id}'],
+  updateTracker: ['PATCH', '/v1/trackers/{tracker_id}'],
+  deleteTracker: ['POST', '/v1/trackers/{tracker_id}/delete'],
+  listDomains: ['GET', '/v1/trackers/{tracker_id}/domains'],
+  createDomain: ['POST', '/v1/trackers/{tracker_id}/domains'],
+  deleteDomain: ['DELETE', '/v1/trackers/{tracker_id}/domains/{domain_id}'],
+  getDomain: ['GET', '/v1/trackers/{tracker_id}/domains/{domain_id}'],
+  enableTracker: ['POST', '/v1/trackers/{tracker_id}/enable'],
+  readTrackerUsage: ['GET', '/v1/trackers/{tracker_id}/usage'],
+  readUsage: ['GET', '/v1/usage'],
   listWebhooks: ['GET', '/v1/webhooks'],
   createWebhook: ['POST', '/v1/webhooks'],
+  deleteWebhook: ['DELETE', '/v1/webhooks/{webhook_id}'],
   getWebhook: ['GET', '/v1/webhooks/{webhook_id}'],
   updateWebhook: ['PATCH', '/v1/webhooks/{webhook_id}'],
-  deleteWebhook: ['DELETE', '/v1/webhooks/{webhook_id}'],
-  rotateWebhookSecret: ['POST', '/v1/webhooks/{webhook_id}/rotate-secret'],
-  testWebhook: ['POST', '/v1/webhooks/{webhook_id}/test'],
   listWebhookDeliveries: ['GET', '/v1/webhooks/{webhook_id}/deliveries'],
   getWebhookDelivery: ['GET', '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}'],
   retryWebhookDelivery: ['POST', '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry'],
   recoverWebhook: ['POST', '/v1/webhooks/{webhook_id}/recover'],
   getWebhookRecovery: ['GET', '/v1/webhooks/{webhook_id}/recoveries/{recovery_id}'],
-  readHealth: ['GET', '/healthz'],
+  rotateWebhookSecret: ['POST', '/v1/webhooks/{webhook_id}/rotate-secret'],
+  testWebhook: ['POST', '/v1/webhooks/{webhook_id}/test'],
 } as const;
 
 /** The codes that the service refuses with. */
@@ -164,7 +164,7 @@ export type ErrorCode =
   | 'domain_limit';
 
 export interface paths {
-    "/v1/lookup": {
+    "/healthz": {
         parameters: {
             query?: never;
             header?: never;
@@ -172,34 +172,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a saved result or poll a submitted IP
-         * @description Never starts enrichment or a refresh. 404 `not_requested` means that nothing is saved or submitted, not that there is no company. While polling, wait at least `Retry-After` seconds.
+         * Whether the process is running
+         * @description Needs no key. Does not guarantee that lookups are available.
          */
-        get: operations["readLookup"];
-        put?: never;
-        /**
-         * Look up an IP and request enrichment on a miss
-         * @description Answers 200 with what is saved, and requests a refresh of it when it is stale or incomplete; else submits the IP and answers 202. Repeating it is safe and creates no second enrichment. A time-out or a 503 does not prove that the submission failed: repeat the same POST.
-         */
-        post: operations["requestLookup"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/usage": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Usage of the calling key
-         * @description Today (UTC) by default, at most 31 days. Reading it is not counted.
-         */
-        get: operations["readUsage"];
+        get: operations["readHealth"];
         put?: never;
         post?: never;
         delete?: never;
@@ -228,7 +204,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/trackers": {
+    "/v1/lookup": {
         parameters: {
             query?: never;
             header?: never;
@@ -236,87 +212,23 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All trackers
-         * @description Of the calling partner; disabled ones too, deleted ones not.
+         * Read a saved result or poll a submitted IP
+         * @description Never starts enrichment or a refresh. 404 `not_requested` means that nothing is saved or submitted, not that there is no company. While polling, wait at least `Retry-After` seconds.
          */
-        get: operations["listTrackers"];
+        get: operations["readLookup"];
         put?: never;
         /**
-         * Create a tracker
-         * @description One for each customer website. Install the returned `snippet` on its pages.
+         * Look up an IP and request enrichment on a miss
+         * @description Answers 200 with what is saved, and requests a refresh of it when it is stale or incomplete; else submits the IP and answers 202. Repeating it is safe and creates no second enrichment. A time-out or a 503 does not prove that the submission failed: repeat the same POST.
          */
-        post: operations["createTracker"];
+        post: operations["requestLookup"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/v1/trackers/{tracker_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /**
-         * Disable a tracker
-         * @description Stops new collection and new reveals; receipts and usage are kept. Repeating it is safe.
-         */
-        delete: operations["disableTracker"];
-        options?: never;
-        head?: never;
-        /**
-         * Change a tracker
-         * @description Its name, origins or reference; the snippet stays. Visits are judged by the new origins within a second. What is shown of sessions and reveals from now on has the new reference; queued webhooks keep the old one.
-         */
-        patch: operations["updateTracker"];
-        trace?: never;
-    };
-    "/v1/trackers/{tracker_id}/enable": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Enable a disabled tracker
-         * @description Same id, origins and snippet. Repeating it is safe. A deleted tracker cannot be enabled again.
-         */
-        post: operations["enableTracker"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/trackers/{tracker_id}/delete": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Delete a tracker for ever
-         * @description Takes it off the lists and frees its slot. A repeat tells the original `deleted_at`. Not an erasure of personal data.
-         */
-        post: operations["deleteTracker"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/trackers/{tracker_id}/usage": {
+    "/v1/reveals/{reveal_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -324,61 +236,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Usage of a tracker
-         * @description Today (UTC) by default, at most 31 days; of deleted trackers too. Reading it is not counted.
+         * Read a receipt
+         * @description Completes a pending reveal whose result is there by now. Reading again never charges.
          */
-        get: operations["readTrackerUsage"];
+        get: operations["getReveal"];
         put?: never;
         post?: never;
         delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/trackers/{tracker_id}/domains": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * All custom domains of a tracker
-         * @description Pending, active and failed ones, at most 10.
-         */
-        get: operations["listDomains"];
-        put?: never;
-        /**
-         * Add a custom domain
-         * @description Make the host name a CNAME of `cname_target`; it becomes active by itself once it is. Repeating it is safe, and a failed domain's activation begins anew. Where `verification` names a TXT record, make that too: several partners may claim a name, and the record decides. A name that is active for another partner is `domain_taken` until the record, which the message names, is in place.
-         */
-        post: operations["createDomain"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/trackers/{tracker_id}/domains/{domain_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * One custom domain
-         * @description Poll it until its `status` is `active`; one that was given up is unknown.
-         */
-        get: operations["getDomain"];
-        put?: never;
-        post?: never;
-        /**
-         * Give a custom domain up
-         * @description It stops collecting at once, and its name is free for any tracker. A repeat tells the original `deleted_at`.
-         */
-        delete: operations["deleteDomain"];
         options?: never;
         head?: never;
         patch?: never;
@@ -444,7 +308,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/reveals/{reveal_id}": {
+    "/v1/trackers": {
         parameters: {
             query?: never;
             header?: never;
@@ -452,10 +316,166 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a receipt
-         * @description Completes a pending reveal whose result is there by now. Reading again never charges.
+         * All trackers
+         * @description Of the calling partner; disabled ones too, deleted ones not.
          */
-        get: operations["getReveal"];
+        get: operations["listTrackers"];
+        put?: never;
+        /**
+         * Create a tracker
+         * @description One for each customer website. Install the returned `snippet` on its pages.
+         */
+        post: operations["createTracker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trackers/{tracker_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Disable a tracker
+         * @description Stops new collection and new reveals; receipts and usage are kept. Repeating it is safe.
+         */
+        delete: operations["disableTracker"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a tracker
+         * @description Its name, origins or reference; the snippet stays. Visits are judged by the new origins within a second. What is shown of sessions and reveals from now on has the new reference; queued webhooks keep the old one.
+         */
+        patch: operations["updateTracker"];
+        trace?: never;
+    };
+    "/v1/trackers/{tracker_id}/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete a tracker for ever
+         * @description Takes it off the lists and frees its slot. A repeat tells the original `deleted_at`. Not an erasure of personal data.
+         */
+        post: operations["deleteTracker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trackers/{tracker_id}/domains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All custom domains of a tracker
+         * @description Pending, active and failed ones, at most 10.
+         */
+        get: operations["listDomains"];
+        put?: never;
+        /**
+         * Add a custom domain
+         * @description Make the host name a CNAME of `cname_target`; it becomes active by itself once it is. Repeating it is safe, and a failed domain's activation begins anew. Where `verification` names a TXT record, make that too: several partners may claim a name, and the record decides. A name that is active for another partner is `domain_taken` until the record, which the message names, is in place.
+         */
+        post: operations["createDomain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trackers/{tracker_id}/domains/{domain_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One custom domain
+         * @description Poll it until its `status` is `active`; one that was given up is unknown.
+         */
+        get: operations["getDomain"];
+        put?: never;
+        post?: never;
+        /**
+         * Give a custom domain up
+         * @description It stops collecting at once, and its name is free for any tracker. A repeat tells the original `deleted_at`.
+         */
+        delete: operations["deleteDomain"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trackers/{tracker_id}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable a disabled tracker
+         * @description Same id, origins and snippet. Repeating it is safe. A deleted tracker cannot be enabled again.
+         */
+        post: operations["enableTracker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trackers/{tracker_id}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Usage of a tracker
+         * @description Today (UTC) by default, at most 31 days; of deleted trackers too. Reading it is not counted.
+         */
+        get: operations["readTrackerUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Usage of the calling key
+         * @description Today (UTC) by default, at most 31 days. Reading it is not counted.
+         */
+        get: operations["readUsage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -514,46 +534,6 @@ export interface paths {
          * @description What is left out stays. Events that are queued already are delivered as they were subscribed to; pending ones wait while it is paused, and what happens meanwhile is not delivered later.
          */
         patch: operations["updateWebhook"];
-        trace?: never;
-    };
-    "/v1/webhooks/{webhook_id}/rotate-secret": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Give a webhook endpoint a new secret
-         * @description For 24 hours the secret before signs as well, and the secret cannot be rotated again.
-         */
-        post: operations["rotateWebhookSecret"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/webhooks/{webhook_id}/test": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Send a test event
-         * @description Queues a `webhook.test` for the endpoint. The answer says that it is accepted, not that it is delivered: the delivery says that.
-         */
-        post: operations["testWebhook"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
         trace?: never;
     };
     "/v1/webhooks/{webhook_id}/deliveries": {
@@ -656,20 +636,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/healthz": {
+    "/v1/webhooks/{webhook_id}/rotate-secret": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /**
-         * Whether the process is running
-         * @description Needs no key. Does not guarantee that lookups are available.
-         */
-        get: operations["readHealth"];
+        get?: never;
         put?: never;
-        post?: never;
+        /**
+         * Give a webhook endpoint a new secret
+         * @description For 24 hours the secret before signs as well, and the secret cannot be rotated again.
+         */
+        post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{webhook_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test event
+         * @description Queues a `webhook.test` for the endpoint. The answer says that it is accepted, not that it is delivered: the delivery says that.
+         */
+        post: operations["testWebhook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -680,53 +680,171 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        LookupRequest: {
+        /** @description One page view. */
+        Capture: {
+            custom?: components["schemas"]["CustomParameters"];
             /**
-             * @description One public IPv4 or global-unicast IPv6 address.
-             * @example 8.8.8.8
+             * Format: uuid
+             * @description The browser tab's, renewed after 30 minutes without a visit.
              */
-            ip: string;
+            token: string;
+            /** Format: uuid */
+            tracker_id: string;
+            /**
+             * Format: uuid
+             * @description New for each page view; the same again is a retry.
+             */
+            visit_id: string;
         };
-        TrackerCreate: {
-            /**
-             * @description 1 to 200 characters after trimming.
-             * @example Main website
-             */
-            name: string;
-            /**
-             * @description Where the pixel may run: 1 to 50 serialised origins (`https://host[:port]`; `http://` for localhost and loopback addresses alone) or `https://*.host` for every subdomain.
-             * @example [
-             *       "https://www.example.com",
-             *       "https://*.example.com"
-             *     ]
-             */
-            origins: string[];
-            /**
-             * @description A reference of your own, 1 to 200 characters.
-             * @example customer-42
-             */
-            customer_reference?: string | null;
+        /** @description A company; null means unknown, never zero. */
+        Company: {
+            /** @description Currency and period are unspecified; may be a decimal string. */
+            annual_revenue: string | number | null;
+            /** @description A marketing or alternate name, not necessarily a registered brand. */
+            brand_name: string | null;
+            city: string | null;
+            /** @description Of the headquarters, which may differ from a visitor's country. */
+            country_code: string | null;
+            country_name: string | null;
+            /** @description A count or a range, as given; large counts may be decimal strings. */
+            employees: string | number | null;
+            industry: string | null;
+            industry_subcategory: string | null;
+            linkedin_url: string | null;
+            naics_code: string | null;
+            name: string | null;
+            postal_code: string | null;
+            region: string | null;
+            revenue_band: string | null;
+            sic_code: string | null;
+            website: string | null;
         };
-        /** @description What is left out stays as it is. */
-        TrackerUpdate: {
+        /** @description A clue, not proof of a visitor's employer. */
+        CompanyCandidate: {
+            /** @description The one profile whose website has this hostname; null without or with several. */
+            company: components["schemas"]["Company"] | null;
+            /** @description An observed e-mail domain; never a whole address. */
+            domain: string;
             /**
-             * @description 1 to 200 characters after trimming.
-             * @example Main website
+             * @description submitted: a submit event was seen; field_only: an e-mail field was.
+             * @enum {string}
              */
-            name?: string;
+            evidence: "submitted" | "field_only";
             /**
-             * @description Where the pixel may run: 1 to 50 serialised origins (`https://host[:port]`; `http://` for localhost and loopback addresses alone) or `https://*.host` for every subdomain.
-             * @example [
-             *       "https://www.example.com",
-             *       "https://*.example.com"
-             *     ]
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
              */
-            origins?: string[];
+            first_seen_at: string;
+            /** @description Reasons for caution: `field_only`, `unmatched_domain`, `ambiguous_domain`, `differs_from_lookup`, `single_observation`. An empty list is not verification. */
+            flags: string[];
             /**
-             * @description A reference of your own, 1 to 200 characters.
-             * @example customer-42
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
              */
-            customer_reference?: string | null;
+            last_seen_at: string;
+            /** @description Distinct captured events. */
+            observations: number;
+            /** @description Distinct known page runs; 0: none recorded. */
+            observed_visits: number;
+            /** @description Distinct website and installation combinations. */
+            sites: number;
+            submitted_observations: number;
+            /** @constant */
+            verified: false;
+        };
+        /** @description Optional clues from the last 30 days, for enabled keys. */
+        CompanySignals: {
+            candidates: components["schemas"]["CompanyCandidate"][];
+            /**
+             * @description unavailable: not checked. An empty available list: no eligible recent clues.
+             * @enum {string}
+             */
+            status: "available" | "unavailable";
+            /** @description More evidence may exist than is returned. */
+            truncated: boolean;
+            /** @constant */
+            window_days: 30;
+        };
+        /** @description The receipt of a reveal that is complete. */
+        CompletedReveal: {
+            /** @description Whether it has one recorded unit; reading it never charges. */
+            billable: boolean;
+            billable_units: 0 | 1;
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            completed_at: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            custom?: components["schemas"]["CustomParameters"];
+            /**
+             * Format: date-time
+             * @description The session's own.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            expires_at: string;
+            result: components["schemas"]["RevealResult"];
+            /** Format: uuid */
+            reveal_id: string;
+            /** Format: uuid */
+            session_id: string;
+            /** @constant */
+            status: "complete";
+            /** @description Relative URL of the receipt. */
+            status_url: string;
+            /** Format: uuid */
+            tracker_id: string;
+        };
+        /** @description A host name of a customer's own for a tracker's pixel. */
+        CustomDomain: {
+            activated_at: string | null;
+            /** @description When it was last looked for. */
+            checked_at: string | null;
+            /**
+             * @description What the host name's CNAME, or the last of a chain of them, must name.
+             * @example doorplate.example
+             */
+            cname_target: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            /**
+             * @description Lower case, IDNs as punycode, at least two labels, no trailing dot; no address.
+             * @example visits.example.com
+             */
+            hostname: string;
+            /** Format: uuid */
+            id: string;
+            /** @description Why it does not point here: `no_such_name`, `no_cname`, `points_elsewhere`, `cname_loop`, `cname_too_long`, `dns_timeout`, `dns_error`; `not_verified`: the CNAME is right and the TXT record of `verification` is missing; `claimed_elsewhere`: another partner showed that the name is its own; null: it does, or nobody has looked yet. */
+            last_error: string | null;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id?: string;
+            /** @description The script tag on this host; null until it is active. */
+            snippet: string | null;
+            /**
+             * @description `pending`: looked for until it points here, for at most 7 days. `active`: it collects. `failed`: it did not point here in time, or no longer does for 3 days; POST it again.
+             * @enum {string}
+             */
+            status: "pending" | "active" | "failed";
+            /** Format: uuid */
+            tracker_id: string;
+            /** @description The DNS record that shows that the name is yours: another partner claims it too, or had it. With it in place the name becomes active once its CNAME is right. null: the CNAME is enough. */
+            verification: {
+                name: string;
+                /** @constant */
+                type: "TXT";
+                value: string;
+            } | null;
         };
         CustomDomainCreate: {
             /**
@@ -735,110 +853,31 @@ export interface components {
              */
             hostname: string;
         };
-        WebhookCreate: {
-            /**
-             * @description 1 to 100 characters after trimming.
-             * @example Production receiver
-             */
-            name: string;
-            /**
-             * @description Public HTTPS on port 443, at most 2,048 characters, without credentials or fragment. It cannot change.
-             * @example https://hooks.example.com/doorplate
-             */
-            url: string;
-            /**
-             * @description What is delivered; at least one, none twice.
-             * @example [
-             *       "session.created",
-             *       "reveal.completed"
-             *     ]
-             */
-            events: ("session.created" | "reveal.completed")[];
-            /** @description The one tracker whose events are delivered; null: all trackers. */
-            tracker_id?: string | null;
-        };
-        WebhookUpdate: {
-            /**
-             * @description 1 to 100 characters after trimming.
-             * @example Production receiver
-             */
-            name?: string;
-            /**
-             * @description What is delivered; at least one, none twice.
-             * @example [
-             *       "session.created",
-             *       "reveal.completed"
-             *     ]
-             */
-            events?: ("session.created" | "reveal.completed")[];
-            /** @description false pauses; what happens meanwhile is not delivered later. */
-            enabled?: boolean;
-        };
-        WebhookRecover: {
-            /**
-             * Format: date-time
-             * @description A UTC timestamp of the last 30 days, when the outage began.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            since: string;
-        };
-        /** @description A pixel recorded a new session. */
-        SessionCreatedEvent: {
-            /**
-             * @description Deduplicate by it; same as the header webhook-id.
-             * @example evt_session_019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11
-             */
-            id: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "session.created";
+        CustomDomainDeleted: {
             /** @constant */
-            schema_version: 1;
+            deleted: true;
             /**
              * Format: date-time
              * @example 2026-03-14T09:26:53.589Z
              */
-            created_at: string;
-            data: components["schemas"]["SessionPreview"];
-        };
-        /** @description Consecutive visits of one browser tab. Previewing it is free. */
-        SessionPreview: {
+            deleted_at: string;
             /** Format: uuid */
-            session_id: string;
-            /** Format: uuid */
-            tracker_id: string;
-            /** @description The tracker's. */
-            customer_reference: string | null;
-            custom?: components["schemas"]["CustomParameters"];
-            /**
-             * @description ISO 3166-1 alpha-2, estimated from the address of the visitor; VPNs affect it. null: unknown. Not headquarters.
-             * @example DE
-             */
-            visitor_country: string | null;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            first_seen_at: string;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            last_seen_at: string;
-            /**
-             * Format: date-time
-             * @description 30 days after `first_seen_at`.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            expires_at: string;
+            id: string;
             /**
              * Format: uuid
              * @description The id of this request, also in `X-Request-ID`.
              * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
              */
-            request_id?: string;
+            request_id: string;
+        };
+        CustomDomainList: {
+            domains: components["schemas"]["CustomDomain"][];
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
         };
         /**
          * @description Labels of the installer, which a visitor can alter. At most 32, at most 2,048 bytes as JSON. Names: a letter, then letters, digits, `_`, `.` or `-`, at most 64 characters; `constructor` and `prototype` are reserved. Values: a string of at most 512 characters, a number, a boolean or null.
@@ -850,203 +889,331 @@ export interface components {
         CustomParameters: {
             [key: string]: string | number | boolean | null;
         };
-        /** @description A reveal completed, whatever its result. */
-        RevealCompletedEvent: {
-            /**
-             * @description Deduplicate by it; same as the header webhook-id.
-             * @example evt_reveal_5b8f2a0e-6a2b-5c1d-9f43-0d7c3c643f1e
-             */
-            id: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "reveal.completed";
+        /** @description As it stands now, shared by all keys of the partner, whatever the date range. */
+        EnrichmentStatus: {
+            /** @description Not a guaranteed rate. */
+            completed_observed_last_minute: number;
+            oldest_checked_at: string | null;
+            oldest_pending_at: string | null;
+            /** @description Unfinished unique enrichments. */
+            pending: number;
+            retrying: number;
+            submission_unconfirmed: number;
+        };
+        /** @description The process is running; lookups may still be unavailable. */
+        Health: {
             /** @constant */
-            schema_version: 1;
+            status: "ok";
+        };
+        /** @description What the whole ledger was at one moment, signed. One a UTC day is kept. */
+        LedgerAnchor: {
+            entries: number;
+            /** @description Digest of the last entry at that time. */
+            head_digest: string;
+            /** Format: date-time */
+            made_at: string;
+            /** Format: uuid */
+            partner_id: string;
+            /**
+             * Format: base64
+             * @description SubjectPublicKeyInfo.
+             */
+            public_key: string;
+            /**
+             * Format: base64
+             * @description Ed25519, of six lines: `doorplate anchor 1` and the five fields above.
+             */
+            signature: string;
+            units: number;
+        };
+        /** @description One completed reveal. */
+        LedgerEntry: {
             /**
              * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
+             * @description The entry belongs to the UTC month of this instant.
              */
-            created_at: string;
-            data: components["schemas"]["CompletedReveal"];
-        };
-        /** @description The receipt of a reveal that is complete. */
-        CompletedReveal: {
+            completed_at: string;
+            /** @description SHA-256 of the ten fields before it, a line each; null is an empty line. */
+            digest: string;
+            /** @description null: a user of the dashboard asked. */
+            key_id: string | null;
+            /** @description From 0, without a gap, over all months. */
+            number: number;
+            /** Format: uuid */
+            partner_id: string;
+            /** @description Of the completion in the log; ascending. */
+            position: string;
+            /** @description Digest of the entry before; 64 zeros in the first. */
+            previous: string;
             /** Format: uuid */
             reveal_id: string;
             /** Format: uuid */
-            session_id: string;
-            /** Format: uuid */
             tracker_id: string;
-            custom?: components["schemas"]["CustomParameters"];
-            /** @constant */
-            status: "complete";
-            /** @description Whether it has one recorded unit; reading it never charges. */
-            billable: boolean;
-            billable_units: 0 | 1;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            completed_at: string;
-            /**
-             * Format: date-time
-             * @description The session's own.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            expires_at: string;
-            result: components["schemas"]["RevealResult"];
-            /** @description Relative URL of the receipt. */
-            status_url: string;
+            /** @description 1: the result held something. */
+            units: 0 | 1;
+            /** @description null: a key asked. */
+            user_id: string | null;
         };
-        /** @description The saved result as it was when the reveal completed; it does not change after that. */
-        RevealResult: {
-            /** @constant */
-            status: "complete";
-            match_type: components["schemas"]["MatchType"];
-            /** @description true only for `match_type` company. */
-            company_found: boolean;
-            /** @description When the saved result was made, not this request; of a past day, midnight UTC of that day alone. */
-            enriched_at: string | null;
-            /** @description The saved result is due for a refresh; its fields are kept. */
-            stale: boolean;
-            /** @description When the saved result becomes stale; of a result of a past day, a midnight UTC. */
-            fresh_until: string | null;
-            refresh_status: components["schemas"]["RefreshStatus"];
-            refresh_error: components["schemas"]["RefreshError"];
-            network: components["schemas"]["Network"];
-            /** @description For ISP and unclassified too; null only when every field is unavailable. */
-            company: components["schemas"]["Company"] | null;
-        };
-        /**
-         * @description unclassified is no proof that the address is not a business.
-         * @enum {string}
-         */
-        MatchType: "company" | "isp" | "unclassified";
-        /**
-         * @description not_requested: this GET started no work; deferred: `refresh_error` says why, POST again later.
-         * @enum {string}
-         */
-        RefreshStatus: "not_needed" | "not_requested" | "pending" | "deferred";
-        /** @description The reason for a deferred refresh. */
-        RefreshError: ("pending_limit" | "enrichment_limit" | "enrichment_capacity" | "submission_unconfirmed" | "lookup_failed") | null;
-        /** @description What is known of the network behind the address. */
-        Network: {
-            connection_type: string | null;
-            audience_type: string | null;
-            audience_group: string | null;
-            detail_level: string | null;
-            /** @description true: ISP; false: no ISP, which alone is no company match; null: unspecified. */
-            is_isp: boolean | null;
-        };
-        /** @description A company; null means unknown, never zero. */
-        Company: {
-            name: string | null;
-            website: string | null;
-            /** @description A marketing or alternate name, not necessarily a registered brand. */
-            brand_name: string | null;
-            linkedin_url: string | null;
-            industry: string | null;
-            industry_subcategory: string | null;
-            /** @description A count or a range, as given; large counts may be decimal strings. */
-            employees: string | number | null;
-            revenue_band: string | null;
-            /** @description Currency and period are unspecified; may be a decimal string. */
-            annual_revenue: string | number | null;
-            naics_code: string | null;
-            sic_code: string | null;
-            city: string | null;
-            region: string | null;
-            postal_code: string | null;
-            /** @description Of the headquarters, which may differ from a visitor's country. */
-            country_code: string | null;
-            country_name: string | null;
-        };
-        /** @description The test that was asked for. */
-        WebhookTestEvent: {
+        LedgerPage: {
+            /** @description The newest; null: none was made yet. */
+            anchor: components["schemas"]["LedgerAnchor"] | null;
+            /** @description Of the month, in the ledger's order. */
+            entries: components["schemas"]["LedgerEntry"][];
+            /** @description Whether the month has more already. */
+            has_more: boolean;
+            /** @description The last entry of the whole ledger; null: it has none. */
+            head: {
+                digest: string;
+                number: number;
+            } | null;
             /**
-             * @description Deduplicate by it; same as the header webhook-id.
-             * @example evt_test_0b9c4f1e-2d3a-4c5b-8e6f-7a8b9c0d1e2f
+             * @description UTC, `YYYY-MM`.
+             * @example 2026-03
              */
-            id: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            type: "webhook.test";
-            /** @constant */
-            schema_version: 1;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            created_at: string;
-            data: {
-                message: string;
-            };
-        };
-        /** @description A saved result. */
-        Lookup: {
-            /** @description As submitted. */
-            ip: string;
-            /** @description The address that matched, in canonical form. */
-            matched_ip: string;
-            /** @constant */
-            status: "complete";
-            match_type: components["schemas"]["MatchType"];
-            /** @description true only for `match_type` company. */
-            company_found: boolean;
-            /** @description When the saved result was made, not this request; of a past day, midnight UTC of that day alone. */
-            enriched_at: string | null;
-            /** @description The saved result is due for a refresh; its fields are kept. */
-            stale: boolean;
-            /** @description When the saved result becomes stale; of a result of a past day, a midnight UTC. */
-            fresh_until: string | null;
-            refresh_status: components["schemas"]["RefreshStatus"];
-            refresh_error: components["schemas"]["RefreshError"];
-            network: components["schemas"]["Network"];
-            /** @description For ISP and unclassified too; null only when every field is unavailable. */
-            company: components["schemas"]["Company"] | null;
+            month: string;
+            /** @description Where to go on, now or later; there always is one. */
+            next_cursor: string;
             /**
              * Format: uuid
              * @description The id of this request, also in `X-Request-ID`.
              * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
              */
             request_id: string;
-            company_signals?: components["schemas"]["CompanySignals"];
+            /** @description Of the whole month so far. */
+            totals: {
+                entries: number;
+                units: number;
+            };
         };
-        /** @description Optional clues from the last 30 days, for enabled keys. */
-        CompanySignals: {
-            /**
-             * @description unavailable: not checked. An empty available list: no eligible recent clues.
-             * @enum {string}
-             */
-            status: "available" | "unavailable";
-            /** @constant */
-            window_days: 30;
-            /** @description More evidence may exist than is returned. */
-            truncated: boolean;
-            candidates: components["schemas"]["CompanyCandidate"][];
-        };
-        /** @description A clue, not proof of a visitor's employer. */
-        CompanyCandidate: {
-            /** @description An observed e-mail domain; never a whole address. */
-            domain: string;
-            /** @description The one profile whose website has this hostname; null without or with several. */
+        /** @description A saved result. */
+        Lookup: {
+            /** @description For ISP and unclassified too; null only when every field is unavailable. */
             company: components["schemas"]["Company"] | null;
-            /** @constant */
-            verified: false;
+            /** @description true only for `match_type` company. */
+            company_found: boolean;
+            company_signals?: components["schemas"]["CompanySignals"];
+            /** @description When the saved result was made, not this request; of a past day, midnight UTC of that day alone. */
+            enriched_at: string | null;
+            /** @description When the saved result becomes stale; of a result of a past day, a midnight UTC. */
+            fresh_until: string | null;
+            /** @description As submitted. */
+            ip: string;
+            match_type: components["schemas"]["MatchType"];
+            /** @description The address that matched, in canonical form. */
+            matched_ip: string;
+            network: components["schemas"]["Network"];
+            refresh_error: components["schemas"]["RefreshError"];
+            refresh_status: components["schemas"]["RefreshStatus"];
             /**
-             * @description submitted: a submit event was seen; field_only: an e-mail field was.
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
+            /** @description The saved result is due for a refresh; its fields are kept. */
+            stale: boolean;
+            /** @constant */
+            status: "complete";
+        };
+        LookupRequest: {
+            /**
+             * @description One public IPv4 or global-unicast IPv6 address.
+             * @example 8.8.8.8
+             */
+            ip: string;
+        };
+        /**
+         * @description unclassified is no proof that the address is not a business.
+         * @enum {string}
+         */
+        MatchType: "company" | "isp" | "unclassified";
+        /** @description What is known of the network behind the address. */
+        Network: {
+            audience_group: string | null;
+            audience_type: string | null;
+            connection_type: string | null;
+            detail_level: string | null;
+            /** @description true: ISP; false: no ISP, which alone is no company match; null: unspecified. */
+            is_isp: boolean | null;
+        };
+        /** @description Unfinished enrichment; never a negative match. */
+        Pending: {
+            /** @description 0 while awaiting the first attempt. */
+            attempts: number;
+            company: null;
+            /** @description Unknown while unfinished. */
+            company_found: null;
+            company_signals?: components["schemas"]["CompanySignals"];
+            /** @description As submitted. */
+            ip: string;
+            /** @description A failed attempt, not a negative match. */
+            last_error: "lookup_failed" | null;
+            /** @description In canonical form, as used for the enrichment. */
+            lookup_ip: string;
+            /** @description Not an estimate of completion. */
+            next_retry_at: string | null;
+            /** @description The least delay before polling; same as Retry-After. */
+            poll_after_seconds: number;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
+            /** @enum {string} */
+            status: "pending" | "retrying";
+            /** @description Relative URL of the GET lookup for this address. */
+            status_url: string;
+            /**
+             * Format: date-time
+             * @description When the work was first reserved.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            submitted_at: string;
+        };
+        /** @description The reason for a deferred refresh. */
+        RefreshError: ("pending_limit" | "enrichment_limit" | "enrichment_capacity" | "submission_unconfirmed" | "lookup_failed") | null;
+        /**
+         * @description not_requested: this GET started no work; deferred: `refresh_error` says why, POST again later.
+         * @enum {string}
+         */
+        RefreshStatus: "not_needed" | "not_requested" | "pending" | "deferred";
+        /** @description The receipt of a reveal. */
+        Reveal: {
+            /** @description Whether it has one recorded unit; reading it never charges. */
+            billable: boolean;
+            billable_units: 0 | 1;
+            completed_at: string | null;
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            custom?: components["schemas"]["CustomParameters"];
+            /**
+             * Format: date-time
+             * @description The session's own.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            expires_at: string;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
+            result: components["schemas"]["RevealResult"] | null;
+            /** Format: uuid */
+            reveal_id: string;
+            /** Format: uuid */
+            session_id: string;
+            /** @enum {string} */
+            status: "pending" | "complete";
+            /** @description Relative URL of the receipt. */
+            status_url: string;
+            /** Format: uuid */
+            tracker_id: string;
+        };
+        /** @description A reveal completed, whatever its result. */
+        RevealCompletedEvent: {
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            data: components["schemas"]["CompletedReveal"];
+            /**
+             * @description Deduplicate by it; same as the header webhook-id.
+             * @example evt_reveal_5b8f2a0e-6a2b-5c1d-9f43-0d7c3c643f1e
+             */
+            id: string;
+            /** @constant */
+            schema_version: 1;
+            /**
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            evidence: "submitted" | "field_only";
+            type: "reveal.completed";
+        };
+        /** @description The saved result as it was when the reveal completed; it does not change after that. */
+        RevealResult: {
+            /** @description For ISP and unclassified too; null only when every field is unavailable. */
+            company: components["schemas"]["Company"] | null;
+            /** @description true only for `match_type` company. */
+            company_found: boolean;
+            /** @description When the saved result was made, not this request; of a past day, midnight UTC of that day alone. */
+            enriched_at: string | null;
+            /** @description When the saved result becomes stale; of a result of a past day, a midnight UTC. */
+            fresh_until: string | null;
+            match_type: components["schemas"]["MatchType"];
+            network: components["schemas"]["Network"];
+            refresh_error: components["schemas"]["RefreshError"];
+            refresh_status: components["schemas"]["RefreshStatus"];
+            /** @description The saved result is due for a refresh; its fields are kept. */
+            stale: boolean;
+            /** @constant */
+            status: "complete";
+        };
+        /** @description Reveals made with this key; present once there is one. */
+        RevealUsage: {
+            accounting: string;
+            billable_reveals: number;
+            completed_reveals: number;
+            hourly: {
+                billable_reveals: number;
+                completed_reveals: number;
+                /**
+                 * Format: date-time
+                 * @example 2026-03-14T09:26:53.589Z
+                 */
+                hour: string;
+            }[];
+        };
+        /** @description A pixel recorded a new session. */
+        SessionCreatedEvent: {
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            data: components["schemas"]["SessionPreview"];
+            /**
+             * @description Deduplicate by it; same as the header webhook-id.
+             * @example evt_session_019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11
+             */
+            id: string;
+            /** @constant */
+            schema_version: 1;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "session.created";
+        };
+        SessionFeed: {
+            /** @description Whether there is more already. */
+            has_more: boolean;
+            /** @description Where to go on, now or later; there always is one. */
+            next_cursor: string;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
+            sessions: components["schemas"]["SessionPreview"][];
+        };
+        /** @description Consecutive visits of one browser tab. Previewing it is free. */
+        SessionPreview: {
+            custom?: components["schemas"]["CustomParameters"];
+            /** @description The tracker's. */
+            customer_reference: string | null;
+            /**
+             * Format: date-time
+             * @description 30 days after `first_seen_at`.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            expires_at: string;
             /**
              * Format: date-time
              * @example 2026-03-14T09:26:53.589Z
@@ -1057,223 +1224,35 @@ export interface components {
              * @example 2026-03-14T09:26:53.589Z
              */
             last_seen_at: string;
-            /** @description Distinct captured events. */
-            observations: number;
-            submitted_observations: number;
-            /** @description Distinct known page runs; 0: none recorded. */
-            observed_visits: number;
-            /** @description Distinct website and installation combinations. */
-            sites: number;
-            /** @description Reasons for caution: `field_only`, `unmatched_domain`, `ambiguous_domain`, `differs_from_lookup`, `single_observation`. An empty list is not verification. */
-            flags: string[];
-        };
-        /** @description Unfinished enrichment; never a negative match. */
-        Pending: {
-            /** @description As submitted. */
-            ip: string;
-            /** @description In canonical form, as used for the enrichment. */
-            lookup_ip: string;
-            /** @enum {string} */
-            status: "pending" | "retrying";
-            /** @description Unknown while unfinished. */
-            company_found: null;
-            company: null;
-            /**
-             * Format: date-time
-             * @description When the work was first reserved.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            submitted_at: string;
-            /** @description 0 while awaiting the first attempt. */
-            attempts: number;
-            /** @description Not an estimate of completion. */
-            next_retry_at: string | null;
-            /** @description A failed attempt, not a negative match. */
-            last_error: "lookup_failed" | null;
-            /** @description Relative URL of the GET lookup for this address. */
-            status_url: string;
-            /** @description The least delay before polling; same as Retry-After. */
-            poll_after_seconds: number;
             /**
              * Format: uuid
              * @description The id of this request, also in `X-Request-ID`.
              * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
              */
-            request_id: string;
-            company_signals?: components["schemas"]["CompanySignals"];
-        };
-        /** @description Usage of the calling key alone. */
-        Usage: {
-            /** @description The public identifier of the key, not its secret. */
-            key_id: string;
-            name: string;
-            /**
-             * Format: date-time
-             * @description Inclusive.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            from: string;
-            /**
-             * Format: date-time
-             * @description Exclusive.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            to: string;
-            /** @constant */
-            timezone: "UTC";
-            limits: {
-                requests_per_second: number;
-                /** @description null: no cap; 0: saved IPs only. */
-                new_enrichments_per_day: number | null;
-                /** @description Shared by all keys of the partner. */
-                pending_enrichments: number;
-            };
-            totals: {
-                requests: number;
-                cache_hits: number;
-                average_processing_ms: number;
-            };
-            /** @description Requests by outcome. */
-            outcomes: {
-                [key: string]: number;
-            };
-            /** @description By hour, then outcome; only hours with requests. */
-            hourly: {
-                /**
-                 * Format: date-time
-                 * @example 2026-03-14T09:26:53.589Z
-                 */
-                hour: string;
-                outcome: components["schemas"]["UsageOutcome"];
-                requests: number;
-                cache_hits: number;
-                /** @description The sum over the requests. */
-                duration_ms: number;
-            }[];
-            enrichment: components["schemas"]["EnrichmentStatus"];
-            /** @description What is counted, in words. */
-            accounting: string;
-            reveals?: components["schemas"]["RevealUsage"];
-        };
-        /** @enum {string} */
-        UsageOutcome: "company" | "isp" | "unclassified" | "enqueued" | "pending" | "retrying" | "invalid_request" | "rate_limited" | "error";
-        /** @description As it stands now, shared by all keys of the partner, whatever the date range. */
-        EnrichmentStatus: {
-            /** @description Unfinished unique enrichments. */
-            pending: number;
-            submission_unconfirmed: number;
-            retrying: number;
-            oldest_pending_at: string | null;
-            oldest_checked_at: string | null;
-            /** @description Not a guaranteed rate. */
-            completed_observed_last_minute: number;
-        };
-        /** @description Reveals made with this key; present once there is one. */
-        RevealUsage: {
-            billable_reveals: number;
-            completed_reveals: number;
-            hourly: {
-                /**
-                 * Format: date-time
-                 * @example 2026-03-14T09:26:53.589Z
-                 */
-                hour: string;
-                billable_reveals: number;
-                completed_reveals: number;
-            }[];
-            accounting: string;
-        };
-        LedgerPage: {
-            /**
-             * @description UTC, `YYYY-MM`.
-             * @example 2026-03
-             */
-            month: string;
-            /** @description Of the month, in the ledger's order. */
-            entries: components["schemas"]["LedgerEntry"][];
-            /** @description Of the whole month so far. */
-            totals: {
-                entries: number;
-                units: number;
-            };
-            /** @description The last entry of the whole ledger; null: it has none. */
-            head: {
-                number: number;
-                digest: string;
-            } | null;
-            /** @description The newest; null: none was made yet. */
-            anchor: components["schemas"]["LedgerAnchor"] | null;
-            /** @description Where to go on, now or later; there always is one. */
-            next_cursor: string;
-            /** @description Whether the month has more already. */
-            has_more: boolean;
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id: string;
-        };
-        /** @description One completed reveal. */
-        LedgerEntry: {
-            /** @description From 0, without a gap, over all months. */
-            number: number;
+            request_id?: string;
             /** Format: uuid */
-            partner_id: string;
-            /** Format: uuid */
-            reveal_id: string;
+            session_id: string;
             /** Format: uuid */
             tracker_id: string;
-            /** @description null: a user of the dashboard asked. */
-            key_id: string | null;
-            /** @description null: a key asked. */
-            user_id: string | null;
             /**
-             * Format: date-time
-             * @description The entry belongs to the UTC month of this instant.
+             * @description ISO 3166-1 alpha-2, estimated from the address of the visitor; VPNs affect it. null: unknown. Not headquarters.
+             * @example DE
              */
-            completed_at: string;
-            /** @description 1: the result held something. */
-            units: 0 | 1;
-            /** @description Of the completion in the log; ascending. */
-            position: string;
-            /** @description Digest of the entry before; 64 zeros in the first. */
-            previous: string;
-            /** @description SHA-256 of the ten fields before it, a line each; null is an empty line. */
-            digest: string;
-        };
-        /** @description What the whole ledger was at one moment, signed. One a UTC day is kept. */
-        LedgerAnchor: {
-            /** Format: uuid */
-            partner_id: string;
-            /** Format: date-time */
-            made_at: string;
-            entries: number;
-            units: number;
-            /** @description Digest of the last entry at that time. */
-            head_digest: string;
-            /**
-             * Format: base64
-             * @description Ed25519, of six lines: `doorplate anchor 1` and the five fields above.
-             */
-            signature: string;
-            /**
-             * Format: base64
-             * @description SubjectPublicKeyInfo.
-             */
-            public_key: string;
-        };
-        TrackerList: {
-            trackers: components["schemas"]["Tracker"][];
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id: string;
+            visitor_country: string | null;
         };
         /** @description A pixel for one customer website. */
         Tracker: {
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            /**
+             * @description A reference of your own, 1 to 200 characters.
+             * @example customer-42
+             */
+            customer_reference: string | null;
+            disabled_at: string | null;
             /**
              * Format: uuid
              * @description Public; it is no key.
@@ -1293,28 +1272,35 @@ export interface components {
              */
             origins: string[];
             /**
-             * @description A reference of your own, 1 to 200 characters.
-             * @example customer-42
-             */
-            customer_reference: string | null;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            created_at: string;
-            disabled_at: string | null;
-            /** @description The script tag to install. */
-            snippet: string;
-            /**
              * Format: uuid
              * @description The id of this request, also in `X-Request-ID`.
              * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
              */
             request_id?: string;
+            /** @description The script tag to install. */
+            snippet: string;
+        };
+        TrackerCreate: {
+            /**
+             * @description A reference of your own, 1 to 200 characters.
+             * @example customer-42
+             */
+            customer_reference?: string | null;
+            /**
+             * @description 1 to 200 characters after trimming.
+             * @example Main website
+             */
+            name: string;
+            /**
+             * @description Where the pixel may run: 1 to 50 serialised origins (`https://host[:port]`; `http://` for localhost and loopback addresses alone) or `https://*.host` for every subdomain.
+             * @example [
+             *       "https://www.example.com",
+             *       "https://*.example.com"
+             *     ]
+             */
+            origins: string[];
         };
         TrackerDeleted: {
-            /** Format: uuid */
-            id: string;
             /** @constant */
             deleted: true;
             /**
@@ -1322,6 +1308,8 @@ export interface components {
              * @example 2026-03-14T09:26:53.589Z
              */
             deleted_at: string;
+            /** Format: uuid */
+            id: string;
             /**
              * Format: uuid
              * @description The id of this request, also in `X-Request-ID`.
@@ -1329,64 +1317,68 @@ export interface components {
              */
             request_id: string;
         };
+        TrackerList: {
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
+            trackers: components["schemas"]["Tracker"][];
+        };
+        /** @description What is left out stays as it is. */
+        TrackerUpdate: {
+            /**
+             * @description A reference of your own, 1 to 200 characters.
+             * @example customer-42
+             */
+            customer_reference?: string | null;
+            /**
+             * @description 1 to 200 characters after trimming.
+             * @example Main website
+             */
+            name?: string;
+            /**
+             * @description Where the pixel may run: 1 to 50 serialised origins (`https://host[:port]`; `http://` for localhost and loopback addresses alone) or `https://*.host` for every subdomain.
+             * @example [
+             *       "https://www.example.com",
+             *       "https://*.example.com"
+             *     ]
+             */
+            origins?: string[];
+        };
         /** @description Usage of one tracker. */
         TrackerUsage: {
-            /** Format: uuid */
-            tracker_id: string;
+            /** @description What is counted, in words. */
+            accounting: string;
             /**
              * Format: date-time
              * @description Inclusive.
              * @example 2026-03-14T09:26:53.589Z
              */
             from: string;
-            /**
-             * Format: date-time
-             * @description Exclusive.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            to: string;
-            /** @constant */
-            timezone: "UTC";
-            totals: {
-                /** @description Requests of the pixel, retries included. */
-                capture_requests: number;
-                /** @description New sessions. */
-                sessions: number;
-                /** @description Successful calls about the tracker, 202s and repeated reads included. */
-                api_requests: number;
-                /** @description Those of them that were no 202. */
-                completed_responses: number;
-                /** @description Those of them that returned a company. */
-                company_responses: number;
-                /** @description Receipts, by the time they were made; not unique companies. */
-                reveals: number;
-                /** @description Reveals with a unit, by the time they completed. */
-                billable_reveals: number;
-            };
             /** @description By hour; only hours in which anything was counted. */
             hourly: {
+                /** @description Successful calls about the tracker, 202s and repeated reads included. */
+                api_requests: number;
+                /** @description Reveals with a unit, by the time they completed. */
+                billable_reveals: number;
+                /** @description Requests of the pixel, retries included. */
+                capture_requests: number;
+                /** @description Those of them that returned a company. */
+                company_responses: number;
+                /** @description Those of them that were no 202. */
+                completed_responses: number;
                 /**
                  * Format: date-time
                  * @example 2026-03-14T09:26:53.589Z
                  */
                 hour: string;
-                /** @description Requests of the pixel, retries included. */
-                capture_requests: number;
-                /** @description New sessions. */
-                sessions: number;
-                /** @description Successful calls about the tracker, 202s and repeated reads included. */
-                api_requests: number;
-                /** @description Those of them that were no 202. */
-                completed_responses: number;
-                /** @description Those of them that returned a company. */
-                company_responses: number;
                 /** @description Receipts, by the time they were made; not unique companies. */
                 reveals: number;
-                /** @description Reveals with a unit, by the time they completed. */
-                billable_reveals: number;
+                /** @description New sessions. */
+                sessions: number;
             }[];
-            /** @description As it stands now, whatever the range. */
-            pending_reveals: number;
             /**
              * Format: date-time
              * @description When counting began.
@@ -1395,162 +1387,107 @@ export interface components {
             metrics_started_at: string;
             /** @description `from` is before `metrics_started_at`: zeros before it prove nothing. */
             partial_history: boolean;
+            /** @description As it stands now, whatever the range. */
+            pending_reveals: number;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id?: string;
+            /** @constant */
+            timezone: "UTC";
+            /**
+             * Format: date-time
+             * @description Exclusive.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            to: string;
+            totals: {
+                /** @description Successful calls about the tracker, 202s and repeated reads included. */
+                api_requests: number;
+                /** @description Reveals with a unit, by the time they completed. */
+                billable_reveals: number;
+                /** @description Requests of the pixel, retries included. */
+                capture_requests: number;
+                /** @description Those of them that returned a company. */
+                company_responses: number;
+                /** @description Those of them that were no 202. */
+                completed_responses: number;
+                /** @description Receipts, by the time they were made; not unique companies. */
+                reveals: number;
+                /** @description New sessions. */
+                sessions: number;
+            };
+            /** Format: uuid */
+            tracker_id: string;
+        };
+        /** @description Usage of the calling key alone. */
+        Usage: {
             /** @description What is counted, in words. */
             accounting: string;
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id?: string;
-        };
-        CustomDomainList: {
-            domains: components["schemas"]["CustomDomain"][];
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id: string;
-        };
-        /** @description A host name of a customer's own for a tracker's pixel. */
-        CustomDomain: {
-            /** Format: uuid */
-            id: string;
-            /** Format: uuid */
-            tracker_id: string;
-            /**
-             * @description Lower case, IDNs as punycode, at least two labels, no trailing dot; no address.
-             * @example visits.example.com
-             */
-            hostname: string;
-            /**
-             * @description What the host name's CNAME, or the last of a chain of them, must name.
-             * @example doorplate.example
-             */
-            cname_target: string;
-            /** @description The DNS record that shows that the name is yours: another partner claims it too, or had it. With it in place the name becomes active once its CNAME is right. null: the CNAME is enough. */
-            verification: {
-                /** @constant */
-                type: "TXT";
-                name: string;
-                value: string;
-            } | null;
-            /**
-             * @description `pending`: looked for until it points here, for at most 7 days. `active`: it collects. `failed`: it did not point here in time, or no longer does for 3 days; POST it again.
-             * @enum {string}
-             */
-            status: "pending" | "active" | "failed";
+            enrichment: components["schemas"]["EnrichmentStatus"];
             /**
              * Format: date-time
+             * @description Inclusive.
              * @example 2026-03-14T09:26:53.589Z
              */
-            created_at: string;
-            activated_at: string | null;
-            /** @description When it was last looked for. */
-            checked_at: string | null;
-            /** @description Why it does not point here: `no_such_name`, `no_cname`, `points_elsewhere`, `cname_loop`, `cname_too_long`, `dns_timeout`, `dns_error`; `not_verified`: the CNAME is right and the TXT record of `verification` is missing; `claimed_elsewhere`: another partner showed that the name is its own; null: it does, or nobody has looked yet. */
-            last_error: string | null;
-            /** @description The script tag on this host; null until it is active. */
-            snippet: string | null;
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id?: string;
-        };
-        CustomDomainDeleted: {
-            /** Format: uuid */
-            id: string;
+            from: string;
+            /** @description By hour, then outcome; only hours with requests. */
+            hourly: {
+                cache_hits: number;
+                /** @description The sum over the requests. */
+                duration_ms: number;
+                /**
+                 * Format: date-time
+                 * @example 2026-03-14T09:26:53.589Z
+                 */
+                hour: string;
+                outcome: components["schemas"]["UsageOutcome"];
+                requests: number;
+            }[];
+            /** @description The public identifier of the key, not its secret. */
+            key_id: string;
+            limits: {
+                /** @description null: no cap; 0: saved IPs only. */
+                new_enrichments_per_day: number | null;
+                /** @description Shared by all keys of the partner. */
+                pending_enrichments: number;
+                requests_per_second: number;
+            };
+            name: string;
+            /** @description Requests by outcome. */
+            outcomes: {
+                [key: string]: number;
+            };
+            reveals?: components["schemas"]["RevealUsage"];
             /** @constant */
-            deleted: true;
+            timezone: "UTC";
             /**
              * Format: date-time
+             * @description Exclusive.
              * @example 2026-03-14T09:26:53.589Z
              */
-            deleted_at: string;
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id: string;
+            to: string;
+            totals: {
+                average_processing_ms: number;
+                cache_hits: number;
+                requests: number;
+            };
         };
-        SessionFeed: {
-            sessions: components["schemas"]["SessionPreview"][];
-            /** @description Where to go on, now or later; there always is one. */
-            next_cursor: string;
-            /** @description Whether there is more already. */
-            has_more: boolean;
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id: string;
-        };
-        /** @description The receipt of a reveal. */
-        Reveal: {
-            /** Format: uuid */
-            reveal_id: string;
-            /** Format: uuid */
-            session_id: string;
-            /** Format: uuid */
-            tracker_id: string;
-            custom?: components["schemas"]["CustomParameters"];
-            /** @enum {string} */
-            status: "pending" | "complete";
-            /** @description Whether it has one recorded unit; reading it never charges. */
-            billable: boolean;
-            billable_units: 0 | 1;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            created_at: string;
-            completed_at: string | null;
-            /**
-             * Format: date-time
-             * @description The session's own.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            expires_at: string;
-            result: components["schemas"]["RevealResult"] | null;
-            /** @description Relative URL of the receipt. */
-            status_url: string;
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id: string;
-        };
-        WebhookList: {
-            webhooks: components["schemas"]["Webhook"][];
-            limits: components["schemas"]["WebhookLimits"];
-            worker: components["schemas"]["WebhookWorker"];
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id: string;
-        };
+        /** @enum {string} */
+        UsageOutcome: "company" | "isp" | "unclassified" | "enqueued" | "pending" | "retrying" | "invalid_request" | "rate_limited" | "error";
         /** @description An endpoint that events are delivered to. */
         Webhook: {
-            /** Format: uuid */
-            id: string;
             /**
-             * @description 1 to 100 characters after trimming.
-             * @example Production receiver
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
              */
-            name: string;
-            /**
-             * @description Immutable.
-             * @example https://hooks.example.com/doorplate
-             */
-            url: string;
+            created_at: string;
+            deleted_at: string | null;
+            deliveries: components["schemas"]["WebhookDeliveryTotals"];
+            /** @description false: paused, or deleted. */
+            enabled: boolean;
             /**
              * @description What is delivered; at least one, none twice.
              * @example [
@@ -1559,75 +1496,6 @@ export interface components {
              *     ]
              */
             events: ("session.created" | "reveal.completed")[];
-            /** @description The one tracker whose events are delivered; null: all trackers. */
-            tracker_id: string | null;
-            /** @description false: paused, or deleted. */
-            enabled: boolean;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description Of the last change of name, events, enabled or secret.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            updated_at: string;
-            deleted_at: string | null;
-            /** @description Until then the secret before signs as well; null: there is no overlap. */
-            secret_rotation_until: string | null;
-            deliveries: components["schemas"]["WebhookDeliveryTotals"];
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id?: string;
-        };
-        /** @description Deliveries of the last 90 days by state. */
-        WebhookDeliveryTotals: {
-            pending: number;
-            delivered: number;
-            failed: number;
-            cancelled: number;
-            expired: number;
-        };
-        WebhookLimits: {
-            /** @description Endpoints, deleted ones apart. */
-            endpoints: number;
-            /** @description Calls to `/v1/webhooks` and below it, of the partner. */
-            management_per_minute: number;
-            /** @description Pending deliveries of the partner. */
-            pending_deliveries: number;
-            /** @description Attempts under way at a time. */
-            concurrent_per_endpoint: number;
-            /** @description Attempts begun in a second. */
-            starts_per_second_per_endpoint: number;
-            /** @description Bytes of an event. */
-            event_bytes: number;
-            /** @description What a receiver has to answer. */
-            timeout_seconds: number;
-            /** @description Attempts in one retry cycle. */
-            attempts: number;
-            /** @description Days that one retry cycle lasts. */
-            retry_days: number;
-        };
-        WebhookWorker: {
-            /**
-             * @description stalled: what is due has waited for over a minute. stopped: nothing works on deliveries.
-             * @enum {string}
-             */
-            status: "running" | "stalled" | "stopped";
-            /** @description When a process that delivers was last heard of. */
-            last_seen_at: string | null;
-            /** @description The partner's deliveries whose next attempt is due. */
-            due: number;
-            /** @description When the oldest of them became due. */
-            oldest_due_at: string | null;
-        };
-        /** @description An endpoint with its new secret. */
-        WebhookSecret: {
             /** Format: uuid */
             id: string;
             /**
@@ -1636,10 +1504,28 @@ export interface components {
              */
             name: string;
             /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id?: string;
+            /** @description Until then the secret before signs as well; null: there is no overlap. */
+            secret_rotation_until: string | null;
+            /** @description The one tracker whose events are delivered; null: all trackers. */
+            tracker_id: string | null;
+            /**
+             * Format: date-time
+             * @description Of the last change of name, events, enabled or secret.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            updated_at: string;
+            /**
              * @description Immutable.
              * @example https://hooks.example.com/doorplate
              */
             url: string;
+        };
+        WebhookCreate: {
             /**
              * @description What is delivered; at least one, none twice.
              * @example [
@@ -1648,37 +1534,20 @@ export interface components {
              *     ]
              */
             events: ("session.created" | "reveal.completed")[];
+            /**
+             * @description 1 to 100 characters after trimming.
+             * @example Production receiver
+             */
+            name: string;
             /** @description The one tracker whose events are delivered; null: all trackers. */
-            tracker_id: string | null;
-            /** @description false: paused, or deleted. */
-            enabled: boolean;
+            tracker_id?: string | null;
             /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
+             * @description Public HTTPS on port 443, at most 2,048 characters, without credentials or fragment. It cannot change.
+             * @example https://hooks.example.com/doorplate
              */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description Of the last change of name, events, enabled or secret.
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            updated_at: string;
-            deleted_at: string | null;
-            /** @description Until then the secret before signs as well; null: there is no overlap. */
-            secret_rotation_until: string | null;
-            deliveries: components["schemas"]["WebhookDeliveryTotals"];
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id?: string;
-            /** @description Shown this once: `whsec_` and the key material in base64. Keep it on the server. */
-            signing_secret: string;
+            url: string;
         };
         WebhookDeleted: {
-            /** Format: uuid */
-            id: string;
             /** @constant */
             deleted: true;
             /**
@@ -1686,6 +1555,8 @@ export interface components {
              * @example 2026-03-14T09:26:53.589Z
              */
             deleted_at: string;
+            /** Format: uuid */
+            id: string;
             /**
              * Format: uuid
              * @description The id of this request, also in `X-Request-ID`.
@@ -1693,19 +1564,70 @@ export interface components {
              */
             request_id: string;
         };
-        /** @description A test that is queued. */
-        WebhookTest: {
-            /** Format: uuid */
-            delivery_id: string;
+        /** @description An event on its way to one endpoint. Nothing of the answer of the receiver is kept. */
+        WebhookDelivery: {
+            /** @description Over all retry cycles. */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            delivered_at: string | null;
+            /** @description Why the last attempt did not succeed. */
+            error: ("timeout" | "dns" | "connect" | "tls" | "blocked_address" | "redirect" | "http_status" | "own_origin") | null;
+            /** @example evt_session_019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11 */
             event_id: string;
-            /** @constant */
-            status: "pending";
+            /** @description Of the last attempt; null: the receiver did not answer. */
+            http_status: number | null;
+            /** Format: uuid */
+            id: string;
+            last_attempt_at: string | null;
+            /** @description null unless it is pending. */
+            next_attempt_at: string | null;
+            /**
+             * @description pending: also while it is retried, paused or under way. cancelled: its endpoint was deleted. expired: its payload is gone.
+             * @enum {string}
+             */
+            state: "pending" | "delivered" | "failed" | "cancelled" | "expired";
+            /** @enum {string} */
+            type: "session.created" | "reveal.completed" | "webhook.test";
+        };
+        WebhookDeliveryDetail: {
+            /** @description Over all retry cycles. */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            delivered_at: string | null;
+            /** @description Why the last attempt did not succeed. */
+            error: ("timeout" | "dns" | "connect" | "tls" | "blocked_address" | "redirect" | "http_status" | "own_origin") | null;
+            /** @description null: its payload is gone. */
+            event: components["schemas"]["WebhookEvent"] | null;
+            /** @example evt_session_019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11 */
+            event_id: string;
+            /** @description Of the last attempt; null: the receiver did not answer. */
+            http_status: number | null;
+            /** Format: uuid */
+            id: string;
+            last_attempt_at: string | null;
+            /** @description null unless it is pending. */
+            next_attempt_at: string | null;
             /**
              * Format: uuid
              * @description The id of this request, also in `X-Request-ID`.
              * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
              */
-            request_id: string;
+            request_id?: string;
+            /**
+             * @description pending: also while it is retried, paused or under way. cancelled: its endpoint was deleted. expired: its payload is gone.
+             * @enum {string}
+             */
+            state: "pending" | "delivered" | "failed" | "cancelled" | "expired";
+            /** @enum {string} */
+            type: "session.created" | "reveal.completed" | "webhook.test";
         };
         WebhookDeliveryList: {
             deliveries: components["schemas"]["WebhookDelivery"][];
@@ -1719,131 +1641,226 @@ export interface components {
              */
             request_id: string;
         };
-        /** @description An event on its way to one endpoint. Nothing of the answer of the receiver is kept. */
-        WebhookDelivery: {
-            /** Format: uuid */
-            id: string;
-            /** @example evt_session_019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11 */
-            event_id: string;
-            /** @enum {string} */
-            type: "session.created" | "reveal.completed" | "webhook.test";
-            /**
-             * @description pending: also while it is retried, paused or under way. cancelled: its endpoint was deleted. expired: its payload is gone.
-             * @enum {string}
-             */
-            state: "pending" | "delivered" | "failed" | "cancelled" | "expired";
-            /** @description Over all retry cycles. */
-            attempts: number;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            created_at: string;
-            last_attempt_at: string | null;
-            delivered_at: string | null;
-            /** @description null unless it is pending. */
-            next_attempt_at: string | null;
-            /** @description Of the last attempt; null: the receiver did not answer. */
-            http_status: number | null;
-            /** @description Why the last attempt did not succeed. */
-            error: ("timeout" | "dns" | "connect" | "tls" | "blocked_address" | "redirect" | "http_status" | "own_origin") | null;
-        };
-        WebhookDeliveryDetail: {
-            /** Format: uuid */
-            id: string;
-            /** @example evt_session_019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11 */
-            event_id: string;
-            /** @enum {string} */
-            type: "session.created" | "reveal.completed" | "webhook.test";
-            /**
-             * @description pending: also while it is retried, paused or under way. cancelled: its endpoint was deleted. expired: its payload is gone.
-             * @enum {string}
-             */
-            state: "pending" | "delivered" | "failed" | "cancelled" | "expired";
-            /** @description Over all retry cycles. */
-            attempts: number;
-            /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
-             */
-            created_at: string;
-            last_attempt_at: string | null;
-            delivered_at: string | null;
-            /** @description null unless it is pending. */
-            next_attempt_at: string | null;
-            /** @description Of the last attempt; null: the receiver did not answer. */
-            http_status: number | null;
-            /** @description Why the last attempt did not succeed. */
-            error: ("timeout" | "dns" | "connect" | "tls" | "blocked_address" | "redirect" | "http_status" | "own_origin") | null;
-            /** @description null: its payload is gone. */
-            event: components["schemas"]["WebhookEvent"] | null;
-            /**
-             * Format: uuid
-             * @description The id of this request, also in `X-Request-ID`.
-             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
-             */
-            request_id?: string;
+        /** @description Deliveries of the last 90 days by state. */
+        WebhookDeliveryTotals: {
+            cancelled: number;
+            delivered: number;
+            expired: number;
+            failed: number;
+            pending: number;
         };
         /** @description What receivers get. */
         WebhookEvent: components["schemas"]["SessionCreatedEvent"] | components["schemas"]["RevealCompletedEvent"] | components["schemas"]["WebhookTestEvent"];
-        /** @description The recovery that runs. */
-        WebhookRecoveryStarted: {
-            /**
-             * Format: uuid
-             * @description The recovery.
-             */
-            recovery_id: string;
-            /** @description Deliveries that it covers; until it ends, at least as counted at the request, up to 1,000,000. */
-            deliveries: number;
-            /** @description Where its progress is: a relative URL. */
-            status_url: string;
+        WebhookLimits: {
+            /** @description Attempts in one retry cycle. */
+            attempts: number;
+            /** @description Attempts under way at a time. */
+            concurrent_per_endpoint: number;
+            /** @description Endpoints, deleted ones apart. */
+            endpoints: number;
+            /** @description Bytes of an event. */
+            event_bytes: number;
+            /** @description Calls to `/v1/webhooks` and below it, of the partner. */
+            management_per_minute: number;
+            /** @description Pending deliveries of the partner. */
+            pending_deliveries: number;
+            /** @description Days that one retry cycle lasts. */
+            retry_days: number;
+            /** @description Attempts begun in a second. */
+            starts_per_second_per_endpoint: number;
+            /** @description What a receiver has to answer. */
+            timeout_seconds: number;
+        };
+        WebhookList: {
+            limits: components["schemas"]["WebhookLimits"];
             /**
              * Format: uuid
              * @description The id of this request, also in `X-Request-ID`.
              * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
              */
             request_id: string;
+            webhooks: components["schemas"]["Webhook"][];
+            worker: components["schemas"]["WebhookWorker"];
+        };
+        WebhookRecover: {
+            /**
+             * Format: date-time
+             * @description A UTC timestamp of the last 30 days, when the outage began.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            since: string;
         };
         /** @description A recovery, and its deliveries by state. */
         WebhookRecovery: {
+            /** @description The endpoint was deleted, or a later recovery took them over. */
+            cancelled: number;
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            delivered: number;
+            /** @description Deliveries that it covers; until it ends, at least as counted at the request, up to 1,000,000. */
+            deliveries: number;
+            expired: number;
+            failed: number;
+            pending: number;
             /**
              * Format: uuid
              * @description The recovery.
              */
             recovery_id: string;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
             /**
              * Format: date-time
              * @description It covers deliveries that were queued from then on.
              * @example 2026-03-14T09:26:53.589Z
              */
             since: string;
+        };
+        /** @description The recovery that runs. */
+        WebhookRecoveryStarted: {
             /** @description Deliveries that it covers; until it ends, at least as counted at the request, up to 1,000,000. */
             deliveries: number;
-            pending: number;
-            delivered: number;
-            failed: number;
-            /** @description The endpoint was deleted, or a later recovery took them over. */
-            cancelled: number;
-            expired: number;
             /**
-             * Format: date-time
-             * @example 2026-03-14T09:26:53.589Z
+             * Format: uuid
+             * @description The recovery.
              */
-            created_at: string;
+            recovery_id: string;
             /**
              * Format: uuid
              * @description The id of this request, also in `X-Request-ID`.
              * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
              */
             request_id: string;
+            /** @description Where its progress is: a relative URL. */
+            status_url: string;
         };
-        /** @description The process is running; lookups may still be unavailable. */
-        Health: {
+        /** @description An endpoint with its new secret. */
+        WebhookSecret: {
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            deleted_at: string | null;
+            deliveries: components["schemas"]["WebhookDeliveryTotals"];
+            /** @description false: paused, or deleted. */
+            enabled: boolean;
+            /**
+             * @description What is delivered; at least one, none twice.
+             * @example [
+             *       "session.created",
+             *       "reveal.completed"
+             *     ]
+             */
+            events: ("session.created" | "reveal.completed")[];
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description 1 to 100 characters after trimming.
+             * @example Production receiver
+             */
+            name: string;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id?: string;
+            /** @description Until then the secret before signs as well; null: there is no overlap. */
+            secret_rotation_until: string | null;
+            /** @description Shown this once: `whsec_` and the key material in base64. Keep it on the server. */
+            signing_secret: string;
+            /** @description The one tracker whose events are delivered; null: all trackers. */
+            tracker_id: string | null;
+            /**
+             * Format: date-time
+             * @description Of the last change of name, events, enabled or secret.
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            updated_at: string;
+            /**
+             * @description Immutable.
+             * @example https://hooks.example.com/doorplate
+             */
+            url: string;
+        };
+        /** @description A test that is queued. */
+        WebhookTest: {
+            /** Format: uuid */
+            delivery_id: string;
+            event_id: string;
+            /**
+             * Format: uuid
+             * @description The id of this request, also in `X-Request-ID`.
+             * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
+             */
+            request_id: string;
             /** @constant */
-            status: "ok";
+            status: "pending";
+        };
+        /** @description The test that was asked for. */
+        WebhookTestEvent: {
+            /**
+             * Format: date-time
+             * @example 2026-03-14T09:26:53.589Z
+             */
+            created_at: string;
+            data: {
+                message: string;
+            };
+            /**
+             * @description Deduplicate by it; same as the header webhook-id.
+             * @example evt_test_0b9c4f1e-2d3a-4c5b-8e6f-7a8b9c0d1e2f
+             */
+            id: string;
+            /** @constant */
+            schema_version: 1;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "webhook.test";
+        };
+        WebhookUpdate: {
+            /** @description false pauses; what happens meanwhile is not delivered later. */
+            enabled?: boolean;
+            /**
+             * @description What is delivered; at least one, none twice.
+             * @example [
+             *       "session.created",
+             *       "reveal.completed"
+             *     ]
+             */
+            events?: ("session.created" | "reveal.completed")[];
+            /**
+             * @description 1 to 100 characters after trimming.
+             * @example Production receiver
+             */
+            name?: string;
+        };
+        WebhookWorker: {
+            /** @description The partner's deliveries whose next attempt is due. */
+            due: number;
+            /** @description When a process that delivers was last heard of. */
+            last_seen_at: string | null;
+            /** @description When the oldest of them became due. */
+            oldest_due_at: string | null;
+            /**
+             * @description stalled: what is due has waited for over a minute. stopped: nothing works on deliveries.
+             * @enum {string}
+             */
+            status: "running" | "stalled" | "stopped";
         };
         /** @description Why a request was not carried out. Never a negative company match. */
         ErrorBody: {
+            company_signals?: components["schemas"]["CompanySignals"];
             error: {
                 /** @description One of the codes of the error catalogs. */
                 code: string;
@@ -1856,7 +1873,6 @@ export interface components {
              * @example 6f2f1d1e-5a52-4b7e-9f0b-2a4c3c1d7e11
              */
             request_id: string;
-            company_signals?: components["schemas"]["CompanySignals"];
         };
     };
     responses: never;
@@ -1865,63 +1881,111 @@ export interface components {
     headers: never;
     pathItems: never;
 }
-export type LookupRequest = components['schemas']['LookupRequest'];
-export type TrackerCreate = components['schemas']['TrackerCreate'];
-export type TrackerUpdate = components['schemas']['TrackerUpdate'];
-export type CustomDomainCreate = components['schemas']['CustomDomainCreate'];
-export type WebhookCreate = components['schemas']['WebhookCreate'];
-export type WebhookUpdate = components['schemas']['WebhookUpdate'];
-export type WebhookRecover = components['schemas']['WebhookRecover'];
-export type SessionCreatedEvent = components['schemas']['SessionCreatedEvent'];
-export type SessionPreview = components['schemas']['SessionPreview'];
-export type CustomParameters = components['schemas']['CustomParameters'];
-export type RevealCompletedEvent = components['schemas']['RevealCompletedEvent'];
-export type CompletedReveal = components['schemas']['CompletedReveal'];
-export type RevealResult = components['schemas']['RevealResult'];
-export type MatchType = components['schemas']['MatchType'];
-export type RefreshStatus = components['schemas']['RefreshStatus'];
-export type RefreshError = components['schemas']['RefreshError'];
-export type Network = components['schemas']['Network'];
+export type Capture = components['schemas']['Capture'];
 export type Company = components['schemas']['Company'];
-export type WebhookTestEvent = components['schemas']['WebhookTestEvent'];
-export type Lookup = components['schemas']['Lookup'];
-export type CompanySignals = components['schemas']['CompanySignals'];
 export type CompanyCandidate = components['schemas']['CompanyCandidate'];
+export type CompanySignals = components['schemas']['CompanySignals'];
+export type CompletedReveal = components['schemas']['CompletedReveal'];
+export type CustomDomain = components['schemas']['CustomDomain'];
+export type CustomDomainCreate = components['schemas']['CustomDomainCreate'];
+export type CustomDomainDeleted = components['schemas']['CustomDomainDeleted'];
+export type CustomDomainList = components['schemas']['CustomDomainList'];
+export type CustomParameters = components['schemas']['CustomParameters'];
+export type EnrichmentStatus = components['schemas']['EnrichmentStatus'];
+export type Health = components['schemas']['Health'];
+export type LedgerAnchor = components['schemas']['LedgerAnchor'];
+export type LedgerEntry = components['schemas']['LedgerEntry'];
+export type LedgerPage = components['schemas']['LedgerPage'];
+export type Lookup = components['schemas']['Lookup'];
+export type LookupRequest = components['schemas']['LookupRequest'];
+export type MatchType = components['schemas']['MatchType'];
+export type Network = components['schemas']['Network'];
 export type Pending = components['schemas']['Pending'];
+export type RefreshError = components['schemas']['RefreshError'];
+export type RefreshStatus = components['schemas']['RefreshStatus'];
+export type Reveal = components['schemas']['Reveal'];
+export type RevealCompletedEvent = components['schemas']['RevealCompletedEvent'];
+export type RevealResult = components['schemas']['RevealResult'];
+export type RevealUsage = components['schemas']['RevealUsage'];
+export type SessionCreatedEvent = components['schemas']['SessionCreatedEvent'];
+export type SessionFeed = components['schemas']['SessionFeed'];
+export type SessionPreview = components['schemas']['SessionPreview'];
+export type Tracker = components['schemas']['Tracker'];
+export type TrackerCreate = components['schemas']['TrackerCreate'];
+export type TrackerDeleted = components['schemas']['TrackerDeleted'];
+export type TrackerList = components['schemas']['TrackerList'];
+export type TrackerUpdate = components['schemas']['TrackerUpdate'];
+export type TrackerUsage = components['schemas']['TrackerUsage'];
 export type Usage = components['schemas']['Usage'];
 export type UsageOutcome = components['schemas']['UsageOutcome'];
-export type EnrichmentStatus = components['schemas']['EnrichmentStatus'];
-export type RevealUsage = components['schemas']['RevealUsage'];
-export type LedgerPage = components['schemas']['LedgerPage'];
-export type LedgerEntry = components['schemas']['LedgerEntry'];
-export type LedgerAnchor = components['schemas']['LedgerAnchor'];
-export type TrackerList = components['schemas']['TrackerList'];
-export type Tracker = components['schemas']['Tracker'];
-export type TrackerDeleted = components['schemas']['TrackerDeleted'];
-export type TrackerUsage = components['schemas']['TrackerUsage'];
-export type CustomDomainList = components['schemas']['CustomDomainList'];
-export type CustomDomain = components['schemas']['CustomDomain'];
-export type CustomDomainDeleted = components['schemas']['CustomDomainDeleted'];
-export type SessionFeed = components['schemas']['SessionFeed'];
-export type Reveal = components['schemas']['Reveal'];
-export type WebhookList = components['schemas']['WebhookList'];
 export type Webhook = components['schemas']['Webhook'];
-export type WebhookDeliveryTotals = components['schemas']['WebhookDeliveryTotals'];
-export type WebhookLimits = components['schemas']['WebhookLimits'];
-export type WebhookWorker = components['schemas']['WebhookWorker'];
-export type WebhookSecret = components['schemas']['WebhookSecret'];
+export type WebhookCreate = components['schemas']['WebhookCreate'];
 export type WebhookDeleted = components['schemas']['WebhookDeleted'];
-export type WebhookTest = components['schemas']['WebhookTest'];
-export type WebhookDeliveryList = components['schemas']['WebhookDeliveryList'];
 export type WebhookDelivery = components['schemas']['WebhookDelivery'];
 export type WebhookDeliveryDetail = components['schemas']['WebhookDeliveryDetail'];
+export type WebhookDeliveryList = components['schemas']['WebhookDeliveryList'];
+export type WebhookDeliveryTotals = components['schemas']['WebhookDeliveryTotals'];
 export type WebhookEvent = components['schemas']['WebhookEvent'];
-export type WebhookRecoveryStarted = components['schemas']['WebhookRecoveryStarted'];
+export type WebhookLimits = components['schemas']['WebhookLimits'];
+export type WebhookList = components['schemas']['WebhookList'];
+export type WebhookRecover = components['schemas']['WebhookRecover'];
 export type WebhookRecovery = components['schemas']['WebhookRecovery'];
-export type Health = components['schemas']['Health'];
+export type WebhookRecoveryStarted = components['schemas']['WebhookRecoveryStarted'];
+export type WebhookSecret = components['schemas']['WebhookSecret'];
+export type WebhookTest = components['schemas']['WebhookTest'];
+export type WebhookTestEvent = components['schemas']['WebhookTestEvent'];
+export type WebhookUpdate = components['schemas']['WebhookUpdate'];
+export type WebhookWorker = components['schemas']['WebhookWorker'];
 export type ErrorBody = components['schemas']['ErrorBody'];
 export type $defs = Record<string, never>;
 export interface operations {
+    readHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The process is running. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+        };
+    };
+    readLedger: {
+        parameters: {
+            query?: {
+                /** @description UTC, `YYYY-MM`; the current one by default. */
+                month?: string;
+                /** @description `next_cursor` of a page of the same month. */
+                cursor?: string;
+                /** @description Entries on a page; 100 by default. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, which may be empty. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LedgerPage"];
+                };
+            };
+        };
+    };
     readLookup: {
         parameters: {
             query: {
@@ -1987,39 +2051,46 @@ export interface operations {
             };
         };
     };
-    readUsage: {
+    getReveal: {
         parameters: {
-            query?: {
-                /** @description First day, inclusive, UTC. Alone it runs to the end of today. */
-                from?: string;
-                /** @description Last day, exclusive, UTC. Needs `from`. */
-                to?: string;
-            };
+            query?: never;
             header?: never;
-            path?: never;
+            path: {
+                /** @description The reveal. */
+                reveal_id: string;
+            };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description What was counted in the range. */
+            /** @description The receipt of a complete reveal. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Usage"];
+                    "application/json": components["schemas"]["Reveal"];
+                };
+            };
+            /** @description The reveal is accepted and waits for its result: poll. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reveal"];
                 };
             };
         };
     };
-    readLedger: {
+    listSessions: {
         parameters: {
             query?: {
-                /** @description UTC, `YYYY-MM`; the current one by default. */
-                month?: string;
-                /** @description `next_cursor` of a page of the same month. */
+                /** @description Sessions of this tracker alone. */
+                tracker_id?: string;
+                /** @description `next_cursor` of a page of the same filter. */
                 cursor?: string;
-                /** @description Entries on a page; 100 by default. */
+                /** @description Sessions on a page; 50 by default. */
                 limit?: number;
             };
             header?: never;
@@ -2034,7 +2105,69 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LedgerPage"];
+                    "application/json": components["schemas"]["SessionFeed"];
+                };
+            };
+        };
+    };
+    previewSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The session. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionPreview"];
+                };
+            };
+        };
+    };
+    revealSession: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description New for each reveal, the same for its retries. */
+                "Idempotency-Key": string;
+            };
+            path: {
+                /** @description The session. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The receipt of a complete reveal. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reveal"];
+                };
+            };
+            /** @description The reveal is accepted and waits for its result: poll. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reveal"];
                 };
             };
         };
@@ -2133,33 +2266,6 @@ export interface operations {
             };
         };
     };
-    enableTracker: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The tracker. */
-                tracker_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": Record<string, never>;
-            };
-        };
-        responses: {
-            /** @description The tracker, active. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Tracker"];
-                };
-            };
-        };
-    };
     deleteTracker: {
         parameters: {
             query?: never;
@@ -2183,34 +2289,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TrackerDeleted"];
-                };
-            };
-        };
-    };
-    readTrackerUsage: {
-        parameters: {
-            query?: {
-                /** @description First day, inclusive, UTC. Alone it runs to the end of today. */
-                from?: string;
-                /** @description Last day, exclusive, UTC. Needs `from`. */
-                to?: string;
-            };
-            header?: never;
-            path: {
-                /** @description The tracker. */
-                tracker_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What was counted in the range. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TrackerUsage"];
                 };
             };
         };
@@ -2315,66 +2393,13 @@ export interface operations {
             };
         };
     };
-    listSessions: {
-        parameters: {
-            query?: {
-                /** @description Sessions of this tracker alone. */
-                tracker_id?: string;
-                /** @description `next_cursor` of a page of the same filter. */
-                cursor?: string;
-                /** @description Sessions on a page; 50 by default. */
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page, which may be empty. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SessionFeed"];
-                };
-            };
-        };
-    };
-    previewSession: {
+    enableTracker: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                /** @description The session. */
-                session_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The session. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SessionPreview"];
-                };
-            };
-        };
-    };
-    revealSession: {
-        parameters: {
-            query?: never;
-            header: {
-                /** @description New for each reveal, the same for its retries. */
-                "Idempotency-Key": string;
-            };
-            path: {
-                /** @description The session. */
-                session_id: string;
+                /** @description The tracker. */
+                tracker_id: string;
             };
             cookie?: never;
         };
@@ -2384,54 +2409,66 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The receipt of a complete reveal. */
+            /** @description The tracker, active. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Reveal"];
-                };
-            };
-            /** @description The reveal is accepted and waits for its result: poll. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Reveal"];
+                    "application/json": components["schemas"]["Tracker"];
                 };
             };
         };
     };
-    getReveal: {
+    readTrackerUsage: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description First day, inclusive, UTC. Alone it runs to the end of today. */
+                from?: string;
+                /** @description Last day, exclusive, UTC. Needs `from`. */
+                to?: string;
+            };
             header?: never;
             path: {
-                /** @description The reveal. */
-                reveal_id: string;
+                /** @description The tracker. */
+                tracker_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The receipt of a complete reveal. */
+            /** @description What was counted in the range. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Reveal"];
+                    "application/json": components["schemas"]["TrackerUsage"];
                 };
             };
-            /** @description The reveal is accepted and waits for its result: poll. */
-            202: {
+        };
+    };
+    readUsage: {
+        parameters: {
+            query?: {
+                /** @description First day, inclusive, UTC. Alone it runs to the end of today. */
+                from?: string;
+                /** @description Last day, exclusive, UTC. Needs `from`. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was counted in the range. */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Reveal"];
+                    "application/json": components["schemas"]["Usage"];
                 };
             };
         };
@@ -2549,60 +2586,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Webhook"];
-                };
-            };
-        };
-    };
-    rotateWebhookSecret: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The endpoint. */
-                webhook_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": Record<string, never>;
-            };
-        };
-        responses: {
-            /** @description The endpoint, with its new secret. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookSecret"];
-                };
-            };
-        };
-    };
-    testWebhook: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The endpoint. */
-                webhook_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": Record<string, never>;
-            };
-        };
-        responses: {
-            /** @description The test is queued. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookTest"];
                 };
             };
         };
@@ -2741,22 +2724,56 @@ export interface operations {
             };
         };
     };
-    readHealth: {
+    rotateWebhookSecret: {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
         responses: {
-            /** @description The process is running. */
+            /** @description The endpoint, with its new secret. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Health"];
+                    "application/json": components["schemas"]["WebhookSecret"];
+                };
+            };
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The endpoint. */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The test is queued. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookTest"];
                 };
             };
         };
