@@ -21,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), 'doorplate-verify-'));
 const [receiptsFile, anchorsFile] = [join(folder, 'receipts.jsonl'), join(folder, 'anchors.jsonl')];
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const hasPython =
-  spawnSync('python3', ['-c', 'import sys; sys.exit(sys.version_info < (3, 10))']).status === 0;
+  spawnSync('python3', ['-c', 'import cryptography, sys; sys.exit(sys.version_info < (3, 10))']).status === 0;
 
 let api: TestApi;
 let url: string;

@@ -1,10 +1,12 @@
+import importlib.util
 import json
+import unittest
+import unittest.mock
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from doorplate_client import Client
-from doorplate_client._ed25519 import is_signed
 
 from service import ServiceTestCase
 
@@ -30,6 +32,7 @@ def changed(change: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**one, "number": number} for number, one in enumerate(entries)] if change.get("renumber") else entries
 
 
+@unittest.skipUnless(importlib.util.find_spec("cryptography"), "verify_ledger needs the package cryptography")
 class LedgerTest(ServiceTestCase):
     def ledger(self, change: dict[str, Any]) -> Client:
         """A client of a service with such a ledger, which answers with pages of two."""
@@ -82,13 +85,10 @@ class LedgerTest(ServiceTestCase):
             self.methods(), ["GET /v1/ledger?limit=2", "GET /v1/ledger?month=2026-03&cursor=2&limit=2"]
         )
 
-    def test_verifies_signatures_as_rfc_8032_gives_them(self) -> None:
-        # Test 3 of section 7.1.
-        key = bytes.fromhex("fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025")
-        signature = bytes.fromhex(
-            "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac"
-            "18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a"
-        )
-        self.assertTrue(is_signed(key, b"\xaf\x82", signature))
-        self.assertFalse(is_signed(key, b"\xaf\x83", signature))
-        self.assertFalse(is_signed(key, b"\xaf\x82", signature[:-1] + b"\x1a"))
+class WithoutCryptographyTest(ServiceTestCase):
+    def test_names_the_package_that_is_missing(self) -> None:
+        client = self.serve((500, {}, {}))
+        with unittest.mock.patch.dict("sys.modules", {"cryptography.exceptions": None}):
+            with self.assertRaisesRegex(ImportError, r"needs cryptography: pip install 'doorplate-client\[ledger\]'"):
+                client.verify_ledger()
+        self.assertEqual(self.service.requests, [])

@@ -240,7 +240,8 @@ class Client:
         """Read the whole ledger and verify it: numbers, digests, totals, and that it still fits every anchor.
 
         A difference raises nothing: the result names the first. anchors: of earlier calls, which the caller kept.
-        on_entry: called with each verified entry, in order.
+        on_entry: called with each verified entry, in order. Raises ImportError without the package ``cryptography``
+        (the extra ``ledger``).
         """
         return verify_ledger(self._ledger_page, anchors, on_entry)
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Sequence
 
-from ._ed25519 import is_signed
 from .types import LedgerAnchor, LedgerEntry, LedgerPage
 
 _NO_DIGEST = "0" * 64
 _PAGE = 500
 # A ledger that does not begin within so many months of now has lost its beginning.
 _MAX_MONTHS = 120
-# What comes before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410).
-_KEY_PREFIX = bytes.fromhex("302a300506032b6570032100")
 
 
 @dataclass(frozen=True)
@@ -74,9 +70,13 @@ ReadPage = Callable[..., LedgerPage]
 def verify_ledger(
     read: ReadPage, anchors: Iterable[LedgerAnchor], on_entry: Callable[[LedgerEntry], None] | None
 ) -> LedgerProof:
-    """Verify the ledger as it is now. read: of a page, by month, cursor and limit."""
+    """Verify the ledger as it is now. read: of a page, by month, cursor and limit.
+
+    Raises ImportError where the package ``cryptography`` is not installed.
+    """
+    is_signed = _signature_check()
     now = read(limit=1)
-    check = _Check(now, [*anchors], on_entry)
+    check = _Check(now, [*anchors], is_signed, on_entry)
     try:
         check.anchors_themselves()
         month = _first_month(read, now)
@@ -119,8 +119,13 @@ class _Check:
     """Verifies the ledger as it was at the first answer: what was added meanwhile is the next call's."""
 
     def __init__(
-        self, now: LedgerPage, kept: list[LedgerAnchor], on_entry: Callable[[LedgerEntry], None] | None
+        self,
+        now: LedgerPage,
+        kept: list[LedgerAnchor],
+        is_signed: Callable[[LedgerAnchor], bool],
+        on_entry: Callable[[LedgerEntry], None] | None,
     ) -> None:
+        self._is_signed = is_signed
         self._anchor = now["anchor"]
         self._anchors = kept if self._anchor is None else [*kept, self._anchor]
         self._head = now["head"]
@@ -144,7 +149,7 @@ class _Check:
             made_at, key = anchor["made_at"], anchor["public_key"]
             if key != self._anchors[0]["public_key"]:
                 raise _Found("anchor_signature", f"the anchor of {made_at} is signed by another key: {key}")
-            if not _is_signed(anchor):
+            if not self._is_signed(anchor):
                 raise _Found("anchor_signature", f"the anchor of {made_at} was changed")
             self._partner_id = self._partner_id or anchor["partner_id"]
             if anchor["partner_id"] != self._partner_id:
@@ -258,15 +263,28 @@ def _digest_of(entry: LedgerEntry) -> str:
     return hashlib.sha256("\n".join([str(entry["number"]), *who, *what]).encode()).hexdigest()
 
 
-def _is_signed(anchor: LedgerAnchor) -> bool:
-    values = [anchor["partner_id"], anchor["made_at"], anchor["entries"], anchor["units"], anchor["head_digest"]]
-    text = "\n".join(["doorplate anchor 1", *(str(value) for value in values)])
+def _signature_check() -> Callable[[LedgerAnchor], bool]:
+    """Return whether an anchor has a signature of its key (Ed25519 in DER, RFC 8410)."""
     try:
-        key = base64.b64decode(anchor["public_key"], validate=True)
-        signature = base64.b64decode(anchor["signature"], validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return key.startswith(_KEY_PREFIX) and is_signed(key[len(_KEY_PREFIX) :], text.encode(), signature)
+        from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_der_public_key
+    except ImportError as error:
+        raise ImportError("verify_ledger needs cryptography: pip install 'doorplate-client[ledger]'") from error
+
+    def is_signed(anchor: LedgerAnchor) -> bool:
+        values = [anchor["partner_id"], anchor["made_at"], anchor["entries"], anchor["units"], anchor["head_digest"]]
+        text = "\n".join(["doorplate anchor 1", *(str(value) for value in values)])
+        try:
+            key = load_der_public_key(base64.b64decode(anchor["public_key"], validate=True))
+            if not isinstance(key, Ed25519PublicKey):
+                return False
+            key.verify(base64.b64decode(anchor["signature"], validate=True), text.encode())
+        except (ValueError, InvalidSignature, UnsupportedAlgorithm):
+            return False
+        return True
+
+    return is_signed
 
 
 def _month_at(month: str, distance: int) -> str:

@@ -1,1 +1,0 @@
-"""The command ``doorplate-client``: the companies behind the addresses of logs."""
