@@ -6,7 +6,6 @@ import { RELEASE } from '../platform/postgres/upgrade-path.ts';
 import { addAnalyticsCommands, addExportCommand } from './analytics.ts';
 import { addAuditCommands } from './audit.ts';
 import { addCapacityCommand } from './capacity.ts';
-import { addCompletionCommand } from './completion.ts';
 import { addEventsCommands } from './events.ts';
 import { addKeyCommands, addMasterKeyCommands } from './key.ts';
 import { addDoctorCommand } from './operations/doctor.ts';
@@ -72,7 +71,6 @@ export function commandLine(): Command {
   addExportCommand(program);
   addEventsCommands(program);
   addStoreCommands(program);
-  addCompletionCommand(program);
   for (const command of allCommands(program)) explain(command);
   return program;
 }

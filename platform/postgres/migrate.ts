@@ -174,9 +174,6 @@ export async function checkMigrations(databaseUrl: string): Promise<MigrationPla
   }
 }
 
-/** Reads the SQL of a migration of this program. */
-export const migrationSql = (name: string): string => readFileSync(join(MIGRATIONS, `${name}.sql`), 'utf8');
-
 async function planOf(client: pg.Client, names: readonly string[], release: string): Promise<MigrationPlan> {
   const recorded = await ranMigrations(client);
   const before = baselined(recorded);
