@@ -32,6 +32,8 @@ beforeEach(async () => {
   browser = await loggedIn(api, owner);
 });
 
+/** What a change of access asks for. */
+const PROOF = { proof: PASSWORD };
 const WORDS = 'four words are better';
 
 /** Makes an invitation. @returns the path of its link */
@@ -113,6 +115,19 @@ describe('an invitation', () => {
     const stranger = await loggedIn(api, await makeUser(api, (await api.key()).partner_id));
     expect((await stranger.send('/team/withdraw', { invitation_id: id })).statusCode).toBe(404);
     expect((await open(path)).statusCode).toBe(200);
+  });
+
+  it.each(['role', 'remove'] as const)('ends with the ownership of who made it (%s)', async (how) => {
+    const path = await invite('owner');
+    const other = await makeUser(api, key.partner_id);
+    const theirs = await loggedIn(api, other);
+    const link = /aria-label="Link"><code>([^<]+)</.exec(
+      (await theirs.send('/team/invitations', { role: 'owner', note: '', ...PROOF })).body,
+    )?.[1];
+    const lowered = await theirs.send(`/team/${owner.user_id}/${how}`, { role: 'member', ...PROOF });
+    expect(lowered.statusCode).toBe(303);
+    expect([(await open(path)).statusCode, (await join(path)).statusCode]).toEqual([410, 410]);
+    expect((await open(new URL(link ?? '').pathname)).statusCode).toBe(200);
   });
 
   it('is not used up by a name that is taken, or by a password that is weak', async () => {

@@ -23,6 +23,7 @@ const GONE = 'Ask an owner of the team for a new one.';
 const MESSAGES: Record<Refusal, string> = {
   last_owner: 'A team keeps at least one owner. Make another user an owner first.',
   user_not_found: 'There is no such user in the team. Reload the list.',
+  owner_required: 'You are no owner of the team any more. Ask one of its owners.',
   invalid_note: 'A note has at most 100 characters.',
   invitation_limit: `A team has at most ${MAX_INVITATIONS} open invitations. Withdraw one first.`,
   invitation_not_found: 'There is no such invitation. Reload the list.',
