@@ -297,7 +297,7 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
     },
     tooMany: ({ user }) => dashboardLogins.admitPasswordChange(user.user_id),
     changePassword: (visit, current, password) => {
-      const given = { current, password, browser: browserIn(visit.request) };
+      const given = { current, password, token: visit.token, browser: browserIn(visit.request) };
       return dashboardLogins.changePassword(visit.user.user_id, given, visitContext(visit));
     },
     weakness: weaknessOf,
@@ -332,11 +332,16 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
     admitForm: async ({ user_id }) =>
       secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
     admitPage: async ({ user_id }) => secondsOf(await limiter.admit(`pages of ${user_id}`, PAGES_PER_SECOND)),
+    checkProof: async ({ user_id }, passwordOrCode) => {
+      const wait = await dashboardLogins.admitPasswordChange(user_id);
+      if (wait !== null) return wait;
+      return (await dashboardLogins.isProven(user_id, passwordOrCode)) ? null : 'wrong';
+    },
     open: [...loginPages(login), ...invitationPages(dashboardInvitations(context, logins))],
     pages: [
       logoutAction(login),
       ...accountPages(account),
-      ...secondFactorPages(dashboardSecondFactors(context, factors, dashboardLogins, visitContext)),
+      ...secondFactorPages(dashboardSecondFactors(context, factors, visitContext)),
       ...teamPages(dashboardTeam(context, visitContext)),
       overviewPage(overview),
       ...companyPages({

@@ -7,7 +7,7 @@ import { admitChange } from '../http/server/call-rates.ts';
 import { weaknessOf } from '../platform/crypto/password-strength.ts';
 import { retrySeconds } from '../platform/limits/rate-limit.ts';
 import { joinTeam } from '../processors/partners/accept-invitation.ts';
-import type { DashboardLogins, Logins } from '../processors/partners/logins.ts';
+import type { Logins } from '../processors/partners/logins.ts';
 import { type SecondFactors, turnOffSecondFactor } from '../processors/partners/second-factor.ts';
 import {
   findInvitation,
@@ -143,7 +143,6 @@ export function dashboardInvitations(
 export function dashboardSecondFactors(
   { runtime }: ApiContext,
   factors: SecondFactors,
-  { admitPasswordChange, isProven }: Pick<DashboardLogins, 'admitPasswordChange' | 'isProven'>,
   contextOf: (visit: Visit) => CommandContext,
 ): SecondFactorDeps {
   const { store } = runtime;
@@ -167,8 +166,6 @@ export function dashboardSecondFactors(
       await recordSecondFactor(store, 'RenewRecoveryCodes', visit.user, contextOf(visit));
       return codes;
     },
-    tooMany: ({ user }) => admitPasswordChange(user.user_id),
-    isProven: ({ user }, passwordOrCode) => isProven(user.user_id, passwordOrCode),
   };
 }
 

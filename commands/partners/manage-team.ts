@@ -78,7 +78,15 @@ export async function invite(
   const token = randomBytes(32).toString('base64url');
   const digest = invitationDigest(token);
   const made_by = context.userId ?? null;
-  const command = { type: 'Invite', partner_id, invitation_id: newId(), role, made_by, note, digest } as const;
+  const command = {
+    type: 'Invite',
+    partner_id,
+    invitation_id: newId(),
+    role,
+    made_by,
+    note,
+    digest,
+  } as const;
   const made = await run(store, { ...command, at: context.at }, context);
   return made.ok ? accept({ token, position: made.value.position }) : made;
 }

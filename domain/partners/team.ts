@@ -151,10 +151,7 @@ export const teamDecider: Decider<Team, TeamCommand, TeamEvent, TeamRefusal> = {
 type Decision = Result<readonly TeamEvent[], TeamRefusal>;
 type Command<Type extends TeamCommand['type']> = Extract<TeamCommand, { readonly type: Type }>;
 
-function decideMember(
-  command: Command<'ChangeRole'> | Command<'RemoveMember'>,
-  team: Team,
-): Decision {
+function decideMember(command: Command<'ChangeRole'> | Command<'RemoveMember'>, team: Team): Decision {
   const { roles, removed } = team;
   const { type, partner_id, user_id, owners, at } = command;
   const isRemoval = type === 'RemoveMember';

@@ -43,7 +43,7 @@ describe('doorplate user', () => {
 
     const factors = createSecondFactors(api.runtime);
     const rob = userIdOf('Rob');
-    const { secret, proposal } = factors.propose(rob, 'Rob', 'a login');
+    const { secret, proposal } = await factors.propose(rob, 'Rob', 'a login');
     const code = new TOTP({ secret }).generate();
     await factors.enable(rob, { proposal, about: 'a login', code, token: 'a token' });
     expect(await listed()).toEqual({ Olga: ['owner', false, false], Rob: ['read-only', true, false] });

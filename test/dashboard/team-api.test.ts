@@ -32,8 +32,6 @@ beforeEach(async () => {
   browser = await loggedIn(api, owner);
 });
 
-/** What a change of access asks for. */
-const PROOF = { proof: PASSWORD };
 const WORDS = 'four words are better';
 
 /** Makes an invitation. @returns the path of its link */
@@ -122,9 +120,9 @@ describe('an invitation', () => {
     const other = await makeUser(api, key.partner_id);
     const theirs = await loggedIn(api, other);
     const link = /aria-label="Link"><code>([^<]+)</.exec(
-      (await theirs.send('/team/invitations', { role: 'owner', note: '', ...PROOF })).body,
+      (await theirs.send('/team/invitations', { role: 'owner', note: '' })).body,
     )?.[1];
-    const lowered = await theirs.send(`/team/${owner.user_id}/${how}`, { role: 'member', ...PROOF });
+    const lowered = await theirs.send(`/team/${owner.user_id}/${how}`, { role: 'member' });
     expect(lowered.statusCode).toBe(303);
     expect([(await open(path)).statusCode, (await join(path)).statusCode]).toEqual([410, 410]);
     expect((await open(new URL(link ?? '').pathname)).statusCode).toBe(200);
