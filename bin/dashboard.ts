@@ -13,6 +13,7 @@ import { createSecondFactors } from '../processors/partners/second-factor.ts';
 import { listActivity } from '../queries/activity/activity.ts';
 import { listMonths } from '../queries/billing/reveal-units.ts';
 import {
+  findCallingKey,
   findKey,
   findPartner,
   type KeyRow,
@@ -226,19 +227,17 @@ const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionD
 });
 
 /** Lookups from a page, made by a key of the partner's that can be used. */
-function dashboardLookups(
-  { db, clock }: Runtime,
+const dashboardLookups = (
+  runtime: Runtime,
   callAs: ReturnType<typeof createApi>['callAs'],
-): LookupDeps {
-  const usableKeys = (partnerId: string) => listLatestKeys(db, partnerId, isoTime(clock.now()), 0);
-  return {
-    usableKeys,
-    asKey: async ({ user, request }, keyId) => {
-      const key = (await usableKeys(user.partner_id)).find(({ key_id }) => key_id === keyId);
-      return key === undefined ? null : callAs(request, { kind: 'key', ...key });
-    },
-  };
-}
+): LookupDeps => ({
+  usableKeys: (partnerId) => listLatestKeys(runtime.db, partnerId, isoTime(runtime.clock.now()), 0),
+  asKey: async ({ user, request }, keyId) => {
+    if (!KEY_ID.test(keyId)) return null;
+    const key = await findCallingKey(runtime, { partner_id: user.partner_id, key_id: keyId });
+    return key && callAs(request, key);
+  },
+});
 
 const dashboardActivity = (
   { db, clock }: Runtime,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { changePartner } from '../../commands/partners/manage-partner.ts';
 import { acceptInvitation } from '../../commands/partners/manage-team.ts';
 import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import type { Role } from '../../domain/partners/events.ts';
@@ -126,6 +127,20 @@ describe('an invitation', () => {
     expect(lowered.statusCode).toBe(303);
     expect([(await open(path)).statusCode, (await join(path)).statusCode]).toEqual([410, 410]);
     expect((await open(new URL(link ?? '').pathname)).statusCode).toBe(200);
+  });
+
+  it('is accepted by nobody while the partner is suspended, and again once it is resumed', async () => {
+    const path = await invite();
+    const change = async (type: 'SuspendPartner' | 'ResumePartner') => {
+      const context = { correlationId: 'a test', causationId: 'a test', at: clock.now() };
+      await changePartner(api.runtime.store, type, key.partner_id, context);
+      await api.caughtUp();
+    };
+    await change('SuspendPartner');
+    for (const answer of [await open(path), await join(path)])
+      expect([answer.statusCode, answer.body.includes('account is suspended')]).toEqual([403, true]);
+    await change('ResumePartner');
+    expect((await join(path)).statusCode).toBe(303);
   });
 
   it('is not used up by a name that is taken, or by a password that is weak', async () => {

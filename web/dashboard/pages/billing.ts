@@ -1,4 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import { shellQuoted } from '../../../http/contract/shell-text.ts';
 import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
 import { csvAnswer, fileAnswer, redirectAfterPost } from '../answers.ts';
 import { listTrackers, mayChange, type Visit } from '../api.ts';
@@ -225,7 +226,7 @@ const proof = (
     shows for ever.</p>
   ${copyable(
     'Commands that prove the bill',
-    `export DOORPLATE_URL=${visit.publicUrl} DOORPLATE_API_KEY=…
+    `export DOORPLATE_URL=${shellQuoted(visit.publicUrl)} DOORPLATE_API_KEY=…
 touch anchors.jsonl
 npx doorplate-client verify --month ${month} --anchors anchors.jsonl`,
   )}

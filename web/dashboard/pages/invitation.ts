@@ -11,7 +11,7 @@ interface Invitation {
   readonly partner_id: string;
   readonly partner_name: string;
   readonly role: Role;
-  readonly state: 'open' | 'used' | 'withdrawn' | 'expired';
+  readonly state: 'open' | 'used' | 'withdrawn' | 'expired' | 'suspended';
 }
 
 export interface InvitationDeps {
@@ -69,6 +69,10 @@ const CLOSED = {
   ],
   withdrawn: ['This invitation was withdrawn', ASK_AGAIN],
   expired: ['This invitation has expired', `An invitation lives for 72 hours. ${ASK_AGAIN}`],
+  suspended: [
+    'This account is suspended',
+    'While the account is suspended, nobody can join it. Only the operator of this service can resume it.',
+  ],
 } as const;
 
 /** `invitation` null: the link leads to none. */
@@ -84,7 +88,7 @@ function closedPage(invitation: Invitation | null): Reply {
   return showBare(
     title,
     html`<p>${text}</p><p><a class="button" href="/dashboard/login">Log in</a></p>`,
-    410,
+    invitation.state === 'suspended' ? 403 : 410,
   );
 }
 
