@@ -83,6 +83,7 @@ const MAX_AGE = 7 * DAY;
 /** Ceiling of one user. */
 const MAX_LOGINS = 100;
 const LOGIN_ID_LENGTH = 16;
+const LOGIN_ID = /^[0-9a-f]{16}$/;
 const UNKNOWN: LoginDetails = { browser: null, withSecondFactor: false };
 
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
@@ -162,6 +163,7 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
     },
 
     endOne: async (userId, loginId) => {
+      if (!LOGIN_ID.test(loginId)) return;
       await queryWithSynchronousCommit(
         pool,
         `delete from work.login where user_id = $1 and left(encode(digest, 'hex'), ${LOGIN_ID_LENGTH}) = $2`,
