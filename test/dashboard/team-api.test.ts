@@ -154,6 +154,29 @@ describe('an invitation', () => {
     expect((await join(path)).statusCode).toBe(303);
   });
 
+  it('does not tell whether another partner has a user of a name', async () => {
+    const path = await invite();
+    const stranger = await makeUser(api, (await api.key()).partner_id);
+    const [taken, refused] = [await join(path, stranger.name), await join(path, 'ada\u200b')];
+    const without = ({ statusCode, body }: typeof taken) => [statusCode, body.replace(/value="[^"]*"/g, '')];
+    expect(without(taken)).toEqual(without(refused));
+    expect([taken.statusCode, taken.body.includes('taken')]).toEqual([400, false]);
+    expect((await join(path)).statusCode).toBe(303);
+  });
+
+  it('makes no user whose name looks like another one', async () => {
+    const path = await invite();
+    const name = `ada ${randomUUID()}`;
+    await makeUser(api, key.partner_id, { name });
+    for (const like of [`${name}\u200b`, `\u202e${name}`, name.replace('a', '\u0430')])
+      expect((await join(path, like)).statusCode, like).toBe(400);
+    expect((await join(path, name.replace('a', '\uff41'))).statusCode).toBe(409);
+    const joined = name.replace('ada', '\uff5aoe');
+    expect((await join(path, joined)).statusCode).toBe(303);
+    expect((await browser.get('/team')).body).toContain(`>${joined.normalize('NFKC')}<`);
+    expect((await logIn(api, joined, WORDS)).statusCode).toBe(303);
+  });
+
   it('goes on for the same user name where a crash ended it before there was a password', async () => {
     const path = await invite();
     const { rows } = await api.sql.query('select invitation_id from read.invitation where partner_id = $1', [

@@ -30,7 +30,8 @@ const MESSAGES: Record<Refusal, string> = {
   invitation_used: `The invitation has been used. ${GONE}`,
   invitation_withdrawn: `The invitation was withdrawn. ${GONE}`,
   invitation_expired: `The invitation has expired. ${GONE}`,
-  invalid_name: 'A user name has 1 to 100 characters, and no space at its ends.',
+  invalid_name:
+    'This user name cannot be used. Choose another one: up to 100 characters of one script, without invisible ones.',
   user_exists: 'This user name is taken. Choose another one.',
   rate_limit: 'The team was changed too often today. Try again tomorrow.',
 };
