@@ -116,7 +116,7 @@ function stateOf({ completed, accepted_at, withdrawn_at, expires_at, suspended }
 
 export function dashboardInvitations(
   { runtime, limiter, ownWrite }: ApiContext,
-  logins: Pick<Logins, 'begin'>,
+  logins: Pick<Logins, 'begin' | 'end'>,
 ): InvitationDeps {
   const { db } = runtime;
   return {
@@ -138,6 +138,7 @@ export function dashboardInvitations(
       return joined.ok ? { ok: true, token: joined.value } : teamRefusal(joined.refusal);
     },
     weakness: weaknessOf,
+    logOut: logins.end,
   };
 }
 

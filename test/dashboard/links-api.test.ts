@@ -83,7 +83,7 @@ function* linksTo(path: string): Generator<string> {
   for (const text of HOSTILE) {
     for (const name of parametersOf(path)) yield filled(path, { [name]: text });
     for (const name of ALONE) yield `${filled(path)}?${new URLSearchParams({ [name]: text })}`;
-    yield `${filled(path)}?${new URLSearchParams(TOGETHER.map((name) => [name, text]))}`;
+    yield `${filled(path)}?${new URLSearchParams(Object.fromEntries(TOGETHER.map((name) => [name, text])))}`;
     for (const other of text.length === 10 ? ['0001-12-31', '0000-12-31', '9999-12-31'] : [])
       yield `${filled(path)}?${new URLSearchParams({ period: 'custom', from: text, to: other })}`;
   }

@@ -201,7 +201,7 @@ describe('a login with a second factor', () => {
       next: hidden(asked.body, 'next'),
       code: code(),
     });
-    expect([entered.statusCode, entered.headers.location]).toEqual([303, '/dashboard/keys']);
+    expect([entered.statusCode, entered.headers.location]).toEqual([303, '/dashboard/keys?said=logged-in']);
     expect(entered.headers['set-cookie']).toHaveLength(2);
     expect(await isIn(cookieOf(entered) ?? '')).toBe(true);
   });

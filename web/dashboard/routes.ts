@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
-import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
+import { csrfOf, deviceIn, redirectAfterPost, tokenIn } from './answers.ts';
 import { type createApi, hasRole, type LoggedInUser, type Role, type Visit } from './api.ts';
 import { alert, form as formTag, html, proofField } from './components.ts';
 import { showBare } from './layout.ts';
@@ -98,8 +98,10 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
     const { method, path, needs = 'read-only', endsLogins = false, handle } = page;
     const route = toRoute(method, path, async (request) => {
       const visit = await visitOf(request);
-      if (visit === null)
+      if (visit === null) {
+        if (hasKeptNoCookie(request)) return redirectAfterPost('/dashboard/login', 'no-cookie');
         return redirectAfterPost(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
+      }
       if (method === 'POST' && !isOwnForm(visit)) return refuseForeignForm();
       const first = firstOf(visit, page);
       if (first !== null) return redirectAfterPost(first);
@@ -171,6 +173,7 @@ function toRoute(method: 'GET' | 'POST', path: string, handle: PublicRoute['hand
     bodyLimit: FORM_LIMIT,
     handle,
     beforeSend: (_request, answer) => readable(answer),
+    showRefusal: readable,
   };
 }
 
@@ -185,12 +188,7 @@ function readable(answer: Reply): Reply {
       <a href="/dashboard">Back to the overview</a></p>`,
     answer.status,
   );
-  return { ...page, headers: { ...page.headers, ...retryAfterOf(answer) }, code: answer.code };
-}
-
-function retryAfterOf({ headers = {} }: Reply) {
-  const wait = headers['retry-after'];
-  return wait === undefined ? {} : { 'retry-after': wait };
+  return { ...page, headers: { ...page.headers, ...answer.headers }, code: answer.code };
 }
 
 /** Asks for the password before the form that was sent to `action` counts. `refused`: why the one that it had does not. */
@@ -286,6 +284,13 @@ const tooManyPages = (wait: number): Reply =>
     wait,
   );
 
+/** Whether a login has just led here, and the browser sends none of its cookies. */
+function hasKeptNoCookie(request: ApiRequest): boolean {
+  const cookies = request.header('cookie');
+  const begun = new URLSearchParams(request.query).getAll('said').some((said) => said === 'logged-in' || said === 'joined');
+  return begun && tokenIn(cookies) === null && deviceIn(cookies) === null;
+}
+
 /** Longer than the path of any page, with what its lists ask for. */
 export const LONGEST_NEXT = 2_048;
 
@@ -302,8 +307,10 @@ const assets = (): Route[] => [
   asset('app.js', 'text/javascript; charset=utf-8'),
 ];
 
-const asset = (name: string, type: string): Route =>
-  staticRoute(`/dashboard/assets/${name}`, ASSET_SECONDS, {
+const asset = (name: string, type: string): Route => ({
+  ...staticRoute(`/dashboard/assets/${name}`, ASSET_SECONDS, {
     body: readFileSync(new URL(`./browser/${name}`, import.meta.url)),
     headers: { 'content-type': type, 'x-content-type-options': 'nosniff' },
-  });
+  }),
+  showRefusal: readable,
+});

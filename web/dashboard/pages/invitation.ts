@@ -5,6 +5,7 @@ import { alert, field, html } from '../components.ts';
 import { showBare } from '../layout.ts';
 import { newPasswordFields, problemWithPassword, type WeaknessOf } from '../passwords.ts';
 import { formOf, type OpenRoute } from '../routes.ts';
+import { endEarlier } from './login.ts';
 
 interface Invitation {
   readonly invitation_id: string;
@@ -26,6 +27,7 @@ export interface InvitationDeps {
     request: ApiRequest,
   ) => Promise<{ readonly ok: true; readonly token: string } | ErrorAnswer>;
   readonly weakness: WeaknessOf;
+  readonly logOut: (token: string) => Promise<void>;
 }
 
 const PATH = '/dashboard/invitations/:token';
@@ -112,7 +114,10 @@ async function join(deps: InvitationDeps, request: ApiRequest): Promise<Reply> {
   const problem = name.length > 200 ? null : problemWithPassword(form, name, deps.weakness);
   if (problem !== null) return again(400, 'password_refused', problem);
   const accepted = await deps.accept(invitation, { name, password: form.get('password') ?? '' }, request);
-  if (accepted.ok) return redirectAfterPost('/dashboard', 'joined', loginCookie(accepted.token));
+  if (accepted.ok) {
+    await endEarlier(deps.logOut, request);
+    return redirectAfterPost('/dashboard', 'joined', loginCookie(accepted.token));
+  }
   const now = await deps.find(tokenOf(request), request);
   // Of two browsers with the same link one was first.
   if (now?.state !== 'open' || accepted.code === 'invitation_used')
