@@ -59,8 +59,10 @@ export function field(label: string, name: string, options: FieldOptions = {}): 
 }
 
 /** What the form of an action that `needsProof` asks for. `id`: differs where a page has several. */
-export const proofField = (id = 'proof', label = 'Your password'): Html =>
-  field(label, 'proof', { id, type: 'password', required: true, autocomplete: 'current-password' });
+export const proofField = ({ user }: Pick<Visit, 'user'>, id = 'proof', label = 'Your password'): Html =>
+  // Password managers look for the name.
+  html`<input type="text" value="${user.name}" autocomplete="username" readonly hidden>
+    ${field(label, 'proof', { id, type: 'password', required: true, autocomplete: 'current-password' })}`;
 
 export const checkbox = (label: string, name: string, value: string, checked: boolean): Html =>
   html`<label class="check"><input type="checkbox" name="${name}" value="${value}" ${checked && html`checked`}>
@@ -260,7 +262,7 @@ export const confirmation = (
     action,
     html`${Object.entries(fields).map(
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-    )}${asksForProof && proofField()}<button class="${isFinal && 'danger'}">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
+    )}${asksForProof && proofField(visit)}<button class="${isFinal && 'danger'}">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
   )}</section>`;
 
 export type Trackers = readonly { readonly id: string; readonly name: string }[];

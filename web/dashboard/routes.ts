@@ -212,7 +212,7 @@ function proofPage(visit: Visit, action: string, refused: 'wrong' | number | nul
       visit,
       action,
       html`${fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
-      ${proofField()}
+      ${proofField(visit)}
       <button>Confirm</button> <a class="button quiet" href="/dashboard">Cancel</a>`,
     )}`,
     typeof refused === 'number' ? 429 : 400,

@@ -179,7 +179,7 @@ async function list(
       visit,
       PATH,
       html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}
-      ${limitFields(refused ? limitsIn(visit) : within(usualLimits, ceilings), ceilings)}${proofField()}<button>Create the key</button>`,
+      ${limitFields(refused ? limitsIn(visit) : within(usualLimits, ceilings), ceilings)}${proofField(visit)}<button>Create the key</button>`,
     )}</section>`
     }`,
   });
@@ -223,7 +223,7 @@ async function one(deps: KeyDeps, visit: Visit, refused: Refused = null): Promis
       !isOwner(visit)
         ? limitFacts(visit, key)
         : key.revoked_at === null
-          ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}${proofField()}<button>Change the limits</button>`)}
+          ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}${proofField(visit)}<button>Change the limits</button>`)}
           <section><h2>Revoke</h2><p>Ends the key for ever.
           <a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
           : html`<p>Revoked ${visit.time(key.revoked_at)}.</p>`

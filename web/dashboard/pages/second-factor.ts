@@ -98,7 +98,7 @@ function setUpPage(visit: Visit, { secret, uri, proposal }: ProposedSecret, refu
         PATH,
         html`<input type="hidden" name="proposal" value="${proposal}">
         ${codeField('Code')}
-        ${proofField()}<button>Turn on the second factor</button>`,
+        ${proofField(visit)}<button>Turn on the second factor</button>`,
       )}</li>
     </ol>
     <p class="soft">Then you get ten recovery codes for the day on which you do not have your phone. Your other logins end.</p>`,
@@ -189,7 +189,7 @@ async function managePage(deps: SecondFactorDeps, visit: Visit, refused: Refused
       ${form(
         visit,
         `${PATH}/recovery-codes`,
-        html`${proofField('proof', PROOF)}<button class="quiet">Make new recovery codes</button>`,
+        html`${proofField(visit, 'proof', PROOF)}<button class="quiet">Make new recovery codes</button>`,
       )}`,
     )}
     ${panel(
@@ -198,7 +198,7 @@ async function managePage(deps: SecondFactorDeps, visit: Visit, refused: Refused
       ${form(
         visit,
         `${PATH}/disable`,
-        html`${proofField('proof-off', PROOF)}<button class="danger">Turn off the second factor</button>`,
+        html`${proofField(visit, 'proof-off', PROOF)}<button class="danger">Turn off the second factor</button>`,
       )}`,
     )}
     </div>

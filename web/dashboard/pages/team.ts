@@ -194,7 +194,7 @@ async function list(deps: TeamDeps, visit: Visit, refused: Refused = null): Prom
         `${PATH}/invitations`,
         html`${roleSelect(refused === null ? 'member' : (roleIn(visit) ?? 'member'))}
         ${field('For whom', 'note', { value: textOf(visit, 'note'), maxlength: 100, hint: 'A note for you and the other owners, “Ada, sales” for example.' })}
-        ${proofField()}
+        ${proofField(visit)}
         <button>Make the link</button>`,
       )}</section>`
     }
@@ -231,14 +231,14 @@ const requirement = (visit: Visit, { second_factor_required }: TeamOverview): Co
       ${form(
         visit,
         `${PATH}/second-factor`,
-        html`<input type="hidden" name="required" value="no">${proofField('proof-required')}<button class="quiet">Stop requiring it</button>`,
+        html`<input type="hidden" name="required" value="no">${proofField(visit, 'proof-required', 'Your password, for this setting')}<button class="quiet">Stop requiring it</button>`,
       )}`
     : html`<p>Everybody may have one. If you require it, whoever has none sets one up with the next page, before anything else:
       you too. Whoever loses phone and recovery codes needs an owner, or the operator, to get in again.</p>
       ${form(
         visit,
         `${PATH}/second-factor`,
-        html`<input type="hidden" name="required" value="yes">${proofField('proof-required')}<button class="quiet">Require a second factor</button>`,
+        html`<input type="hidden" name="required" value="yes">${proofField(visit, 'proof-required', 'Your password, for this setting')}<button class="quiet">Require a second factor</button>`,
       )}`;
 
 async function invite(deps: TeamDeps, visit: Visit): Promise<Reply> {
@@ -301,7 +301,7 @@ async function one(deps: TeamDeps, visit: Visit, refused: Refused = null): Promi
     ${panel(
       'Role',
       html`<p>It holds from the next page on.${isSelf && ' This is your own.'}</p>
-      ${form(visit, `${path}/role`, html`${roleSelect(member.role)}${proofField()}<button class="quiet">Change the role</button>`)}`,
+      ${form(visit, `${path}/role`, html`${roleSelect(member.role)}${proofField(visit)}<button class="quiet">Change the role</button>`)}`,
     )}
     ${panel(
       'Access',
@@ -363,7 +363,7 @@ async function askReset(deps: TeamDeps, visit: Visit, refused: Refused = null): 
         html`${
           member.second_factor &&
           checkbox('Turn off the second factor too, because the phone is lost', 'second_factor', 'off', false)
-        }${proofField()}<button class="danger">Reset the password</button> <a class="button quiet" href="${path}">Cancel</a>`,
+        }${proofField(visit)}<button class="danger">Reset the password</button> <a class="button quiet" href="${path}">Cancel</a>`,
       )}</section>`,
   });
 }
