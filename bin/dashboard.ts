@@ -227,10 +227,7 @@ const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionD
 });
 
 /** Lookups from a page, made by a key of the partner's that can be used. */
-const dashboardLookups = (
-  runtime: Runtime,
-  callAs: ReturnType<typeof createApi>['callAs'],
-): LookupDeps => ({
+const dashboardLookups = (runtime: Runtime, callAs: ReturnType<typeof createApi>['callAs']): LookupDeps => ({
   usableKeys: (partnerId) => listLatestKeys(runtime.db, partnerId, isoTime(runtime.clock.now()), 0),
   asKey: async ({ user, request }, keyId) => {
     if (!KEY_ID.test(keyId)) return null;

@@ -105,7 +105,10 @@ export function dashboardTeam(
 
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-function stateOf({ completed, accepted_at, withdrawn_at, expires_at, suspended }: InvitationLink, now: number) {
+function stateOf(
+  { completed, accepted_at, withdrawn_at, expires_at, suspended }: InvitationLink,
+  now: number,
+) {
   if (completed) return 'used';
   if (withdrawn_at !== null) return 'withdrawn';
   if (now >= Date.parse(expires_at)) return accepted_at === null ? 'expired' : 'used';

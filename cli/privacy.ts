@@ -55,8 +55,7 @@ async function readAddress(command: Command): Promise<string> {
     if (text.length > MAX_INPUT) break;
   }
   const address = parseAddress(text.trim());
-  if (address === null)
-    return command.error('error: standard input is not an IP address', { exitCode: 2 });
+  if (address === null) return command.error('error: standard input is not an IP address', { exitCode: 2 });
   return canonicalText(address);
 }
 
@@ -103,7 +102,11 @@ export function addPrivacyCommands(program: Command): void {
 
 const withVisitor = (command: Command): Command =>
   command
-    .option('--ip <address>', "the visitor's address, IPv4 or IPv6; - reads it from standard input", addressIn)
+    .option(
+      '--ip <address>',
+      "the visitor's address, IPv4 or IPv6; - reads it from standard input",
+      addressIn,
+    )
     .option('--session <id>', 'one session, and all that hangs on it', uuidIn)
     .option('--tracker <id>', 'with --label: the sessions of this tracker that have the label', uuidIn)
     .option('--label <name=value>', 'with --tracker: the label', labelIn)
@@ -111,10 +114,7 @@ const withVisitor = (command: Command): Command =>
     .option('--json', 'print JSON', false);
 
 /** Returns whom the options name. Ends with wrong usage unless they name one visitor in one way. */
-async function visitorIn(
-  { ip, session, tracker, label }: Options,
-  command: Command,
-): Promise<Visitor> {
+async function visitorIn({ ip, session, tracker, label }: Options, command: Command): Promise<Visitor> {
   const ways = [ip, session, tracker ?? label].filter((way) => way !== undefined);
   if (ways.length === 1 && ip !== undefined)
     return { ip: ip === FROM_INPUT ? await readAddress(command) : ip };

@@ -31,7 +31,9 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const timeouts = { ...defaultTimeouts, ...deps.requestTimeouts };
   const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
   const replies: ReplyDefaults = { closing: false, headers, writeMs: timeouts.writeMs };
-  const app = createFastify(timeouts, replies, deps.maxConnections, (url) => showRefusalBelow(deps.routes, url));
+  const app = createFastify(timeouts, replies, deps.maxConnections, (url) =>
+    showRefusalBelow(deps.routes, url),
+  );
   const cutSilent = watchConnections(app.server);
   app.addHook('preClose', (done) => {
     replies.closing = true;

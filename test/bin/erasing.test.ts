@@ -95,7 +95,10 @@ describeOnStores('erasing a visitor', (env) => {
   /** Gives a command its standard input. */
   const givingInput = async (text: string, run: () => Promise<void>) => {
     const own = Object.getOwnPropertyDescriptor(process, 'stdin') as PropertyDescriptor;
-    Object.defineProperty(process, 'stdin', { configurable: true, value: Readable.from([Buffer.from(text)]) });
+    Object.defineProperty(process, 'stdin', {
+      configurable: true,
+      value: Readable.from([Buffer.from(text)]),
+    });
     try {
       await run();
     } finally {

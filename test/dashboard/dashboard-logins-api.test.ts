@@ -367,11 +367,18 @@ describe('a page', () => {
     ['PATCH', '/dashboard/assets/app.js', 405],
   ] as const)('refuses %s %s in words, under the policy of pages', async (method, url, status) => {
     const refused = await api.app.inject({ method, url, headers: { host: 'dashboard.test' } });
-    expect([refused.statusCode, refused.headers['content-type']]).toEqual([status, 'text/html; charset=utf-8']);
+    expect([refused.statusCode, refused.headers['content-type']]).toEqual([
+      status,
+      'text/html; charset=utf-8',
+    ]);
     expect(refused.headers['content-security-policy']).toContain("default-src 'none'");
     expect(refused.body).toContain('role="alert"');
     if (status === 405) expect(refused.headers.allow).toContain('GET');
-    const ofApi = await api.app.inject({ method: 'PUT', url: '/v1/usage', headers: { host: 'doorplate.test' } });
+    const ofApi = await api.app.inject({
+      method: 'PUT',
+      url: '/v1/usage',
+      headers: { host: 'doorplate.test' },
+    });
     expect(ofApi.headers['content-type']).toBe('application/json');
   });
 

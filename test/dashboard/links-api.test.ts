@@ -42,8 +42,12 @@ beforeAll(async () => {
   const limiter = createRateLimiter({ ...api.runtime, alone: () => true });
   const context = await openApiContext(api.runtime, limiter, 'http://doorplate.test', undefined);
   const dashboard = buildDashboard(context, { routes: [], admit: () => null });
-  actions = dashboard.routes.filter((route) => 'needs' in route && route.method === 'POST').map(({ path }) => path);
-  pages = dashboard.routes.filter(({ method, path }) => method === 'GET' && !path.includes('*')).map(({ path }) => path);
+  actions = dashboard.routes
+    .filter((route) => 'needs' in route && route.method === 'POST')
+    .map(({ path }) => path);
+  pages = dashboard.routes
+    .filter(({ method, path }) => method === 'GET' && !path.includes('*'))
+    .map(({ path }) => path);
   await dashboard.close();
   await context.erasures.close();
 });
@@ -65,12 +69,57 @@ const HOSTILE = [
 
 /** Parameters of queries that a page or a route may refuse, so that it does not look at the others. */
 const ALONE = ['before', 'cursor', 'month', 'since', 'tracker_id'];
-const TOGETHER = ['from', 'to', 'until', 'after', 'id', 'key_id', 'ip', 'q', 'name', 'company', 'country', 'label']
-  .concat(['actor', 'subject', 'span', 'origin', 'status', 'type', 'session_id', 'back', 'said', 'next', 'revealed'])
+const TOGETHER = [
+  'from',
+  'to',
+  'until',
+  'after',
+  'id',
+  'key_id',
+  'ip',
+  'q',
+  'name',
+  'company',
+  'country',
+  'label',
+]
+  .concat([
+    'actor',
+    'subject',
+    'span',
+    'origin',
+    'status',
+    'type',
+    'session_id',
+    'back',
+    'said',
+    'next',
+    'revealed',
+  ])
   .concat(ALONE);
 
-const FIELDS = ['login_id', 'invitation_id', 'time_zone', 'role', 'note', 'name', 'origins', 'customer_reference']
-  .concat(['key_id', 'ip', 'hostname', 'url', 'events', 'tracker_id', 'session_id', 'idempotency_key', 'since', 'expires_at'])
+const FIELDS = [
+  'login_id',
+  'invitation_id',
+  'time_zone',
+  'role',
+  'note',
+  'name',
+  'origins',
+  'customer_reference',
+]
+  .concat([
+    'key_id',
+    'ip',
+    'hostname',
+    'url',
+    'events',
+    'tracker_id',
+    'session_id',
+    'idempotency_key',
+    'since',
+    'expires_at',
+  ])
   .concat(['proposal', 'code', 'back', 'current', 'requests_per_second', 'event', 'type', 'required']);
 
 const filled = (path: string, given: Readonly<Record<string, string>> = {}): string =>
@@ -101,7 +150,8 @@ async function failing(
     for (const link of linksTo(path)) {
       clock.advance(1_000);
       const { statusCode, headers } = await open(link);
-      if (statusCode >= 500 || headers.location?.startsWith('/dashboard/login?')) failed.push(`${statusCode} ${link}`);
+      if (statusCode >= 500 || headers.location?.startsWith('/dashboard/login?'))
+        failed.push(`${statusCode} ${link}`);
     }
   }
   return failed;

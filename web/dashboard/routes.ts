@@ -287,7 +287,9 @@ const tooManyPages = (wait: number): Reply =>
 /** Whether a login has just led here, and the browser sends none of its cookies. */
 function hasKeptNoCookie(request: ApiRequest): boolean {
   const cookies = request.header('cookie');
-  const begun = new URLSearchParams(request.query).getAll('said').some((said) => said === 'logged-in' || said === 'joined');
+  const begun = new URLSearchParams(request.query)
+    .getAll('said')
+    .some((said) => said === 'logged-in' || said === 'joined');
   return begun && tokenIn(cookies) === null && deviceIn(cookies) === null;
 }
 

@@ -124,7 +124,8 @@ const monthName = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numer
 const monthText = (month: string): string => monthName.format(Date.parse(`${month}-01`));
 
 /** Whether a text is `YYYY-MM`, of a year that PostgreSQL has, whose next month has four digits too. */
-const isMonth = (text: string): boolean => MONTH.test(text) && instantOf(`${text}-01`) !== null && text < '9999-12';
+const isMonth = (text: string): boolean =>
+  MONTH.test(text) && instantOf(`${text}-01`) !== null && text < '9999-12';
 
 const MONTH = /^\d{4}-(0[1-9]|1[0-2])$/;
 

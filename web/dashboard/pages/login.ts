@@ -107,9 +107,17 @@ export async function endEarlier(logOut: LoginDeps['logOut'], request: ApiReques
 }
 
 /** Leads to the page that was wanted, which learns of the login where it is not known that the browser keeps cookies. */
-function begun(request: ApiRequest, next: string, { token, device }: { token: string; device: string }): Reply {
+function begun(
+  request: ApiRequest,
+  next: string,
+  { token, device }: { token: string; device: string },
+): Reply {
   const keepsCookies = deviceIn(request.header('cookie')) !== null;
-  return redirectAfterPost(next, keepsCookies ? undefined : 'logged-in', loginAndDeviceCookies(token, device));
+  return redirectAfterPost(
+    next,
+    keepsCookies ? undefined : 'logged-in',
+    loginAndDeviceCookies(token, device),
+  );
 }
 
 interface CodeShown extends Pick<Shown, 'next' | 'error' | 'status' | 'retryAfter'> {
