@@ -5,6 +5,7 @@ import { documentedRoutes } from '../../bin/api.ts';
 import { openApiContext } from '../../bin/api-context.ts';
 import { buildDashboard } from '../../bin/dashboard.ts';
 import { createRateLimiter } from '../../platform/limits/rate-limit.ts';
+import type { GuardedRoute } from '../../web/dashboard/routes.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { type LoggedIn, loggedIn, makeUser, type TestUser } from '../support/dashboard.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
@@ -18,6 +19,8 @@ let page: LoggedIn;
 let ids: Readonly<Record<string, string>>;
 let pages: readonly string[];
 let actions: readonly string[];
+/** The actions that everybody may take. */
+let own: readonly string[];
 
 beforeAll(async () => {
   api = await startApi({ clock });
@@ -44,6 +47,10 @@ beforeAll(async () => {
   const dashboard = buildDashboard(context, { routes: [], admit: () => null });
   actions = dashboard.routes
     .filter((route) => 'needs' in route && route.method === 'POST')
+    .map(({ path }) => path);
+  const guarded = dashboard.routes.filter((route): route is GuardedRoute => 'needs' in route);
+  own = guarded
+    .filter(({ method, needs }) => method === 'POST' && needs === 'read-only')
     .map(({ path }) => path);
   pages = dashboard.routes
     .filter(({ method, path }) => method === 'GET' && !path.includes('*'))
@@ -194,6 +201,21 @@ describe('no link makes the service fail', () => {
 
 beforeEach(async () => {
   page = await loggedIn(api, user);
+});
+
+it('no page offers a read-only user a form that needs another role', async () => {
+  const reader = await loggedIn(api, await makeUser(api, key.partner_id, { role: 'read-only' }));
+  const query = new URLSearchParams({
+    origin: 'https://www.example.com',
+    since: '2026-11-02',
+    ip: '8.8.8.8',
+  });
+  for (const path of pages) {
+    clock.advance(1_000);
+    const { body } = await reader.get(`${filled(path)}?${query}`.slice('/dashboard'.length));
+    for (const [, action = ''] of body.matchAll(/<form method="post" action="([^"]*)"/g))
+      expect([...own, '/dashboard/login'], `a form of ${path}`).toContain(action);
+  }
 });
 
 it.each(['0000-01', '2026-13', 'november'])('a bill of the month %s is refused in words', async (month) => {

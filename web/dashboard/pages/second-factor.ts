@@ -120,9 +120,10 @@ function qrCode(text: string): Html {
   const size = rows.length;
   const width = Math.max(MIN_WIDTH, size * MODULE_PIXELS);
   const dark = rows.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : [])));
-  return html`<svg class="qr" viewBox="0 0 ${size} ${size}" width="${width}" height="${width}" role="img" shape-rendering="crispEdges"
+  // Never narrower, on a narrow screen neither: it is scrolled there.
+  return html`<div class="wide"><svg class="qr" viewBox="0 0 ${size} ${size}" width="${width}" height="${width}" role="img" shape-rendering="crispEdges"
     aria-label="QR code with the secret that stands below"><rect width="${size}" height="${size}" fill="#fff"/>
-    <path fill="#000" d="${dark.join('')}"/></svg>`;
+    <path fill="#000" d="${dark.join('')}"/></svg></div>`;
 }
 
 async function enable(deps: SecondFactorDeps, visit: Visit): Promise<Reply> {
