@@ -13,6 +13,7 @@ import { createSecondFactors } from '../processors/partners/second-factor.ts';
 import { listActivity } from '../queries/activity/activity.ts';
 import { listMonths } from '../queries/billing/reveal-units.ts';
 import {
+  findCallingKey,
   findKey,
   findPartner,
   type KeyRow,
@@ -226,19 +227,14 @@ const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionD
 });
 
 /** Lookups from a page, made by a key of the partner's that can be used. */
-function dashboardLookups(
-  { db, clock }: Runtime,
-  callAs: ReturnType<typeof createApi>['callAs'],
-): LookupDeps {
-  const usableKeys = (partnerId: string) => listLatestKeys(db, partnerId, isoTime(clock.now()), 0);
-  return {
-    usableKeys,
-    asKey: async ({ user, request }, keyId) => {
-      const key = (await usableKeys(user.partner_id)).find(({ key_id }) => key_id === keyId);
-      return key === undefined ? null : callAs(request, { kind: 'key', ...key });
-    },
-  };
-}
+const dashboardLookups = (runtime: Runtime, callAs: ReturnType<typeof createApi>['callAs']): LookupDeps => ({
+  usableKeys: (partnerId) => listLatestKeys(runtime.db, partnerId, isoTime(runtime.clock.now()), 0),
+  asKey: async ({ user, request }, keyId) => {
+    if (!KEY_ID.test(keyId)) return null;
+    const key = await findCallingKey(runtime, { partner_id: user.partner_id, key_id: keyId });
+    return key && callAs(request, key);
+  },
+});
 
 const dashboardActivity = (
   { db, clock }: Runtime,
@@ -297,7 +293,7 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
     },
     tooMany: ({ user }) => dashboardLogins.admitPasswordChange(user.user_id),
     changePassword: (visit, current, password) => {
-      const given = { current, password, browser: browserIn(visit.request) };
+      const given = { current, password, token: visit.token, browser: browserIn(visit.request) };
       return dashboardLogins.changePassword(visit.user.user_id, given, visitContext(visit));
     },
     weakness: weaknessOf,
@@ -332,11 +328,16 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
     admitForm: async ({ user_id }) =>
       secondsOf(await limiter.admit(`forms of ${user_id}`, FORMS_PER_MINUTE, MINUTE)),
     admitPage: async ({ user_id }) => secondsOf(await limiter.admit(`pages of ${user_id}`, PAGES_PER_SECOND)),
+    checkProof: async ({ user_id }, passwordOrCode) => {
+      const wait = await dashboardLogins.admitPasswordChange(user_id);
+      if (wait !== null) return wait;
+      return (await dashboardLogins.isProven(user_id, passwordOrCode)) ? null : 'wrong';
+    },
     open: [...loginPages(login), ...invitationPages(dashboardInvitations(context, logins))],
     pages: [
       logoutAction(login),
       ...accountPages(account),
-      ...secondFactorPages(dashboardSecondFactors(context, factors, dashboardLogins, visitContext)),
+      ...secondFactorPages(dashboardSecondFactors(context, factors, visitContext)),
       ...teamPages(dashboardTeam(context, visitContext)),
       overviewPage(overview),
       ...companyPages({

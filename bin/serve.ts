@@ -1,5 +1,6 @@
 import pTimeout from 'p-timeout';
 import { Counter } from 'prom-client';
+import { shellQuoted } from '../http/contract/shell-text.ts';
 import { reportFutureTimes } from '../platform/clock/clock.ts';
 import { type Config, loadConfig } from '../platform/config/config.ts';
 import { enterLeases, type Leases } from '../platform/leases/leases.ts';
@@ -190,11 +191,11 @@ function greet(url: string, { file, newKey }: Demo): void {
     newKey === null ? '"Authorization: Bearer $DOORPLATE_API_KEY"' : `'Authorization: Bearer ${newKey}'`;
   process.stdout.write(`
 Doorplate is listening on ${url} (documentation: ${url}/docs).
-The demo partner's key is in ${file}${newKey === null ? ` (. ${file})` : ''}. Ask for a company, then poll:
+The demo partner's key is in ${file}${newKey === null ? ` (. ${shellQuoted(file)})` : ''}. Ask for a company, then poll:
 
-  curl -sS -X POST ${url}/v1/lookup -H ${header} \\
+  curl -sS -X POST ${shellQuoted(`${url}/v1/lookup`)} -H ${header} \\
     -H 'Content-Type: application/json' -d '{"ip":"8.8.8.8"}'
-  curl -sS '${url}/v1/lookup?ip=8.8.8.8' -H ${header}
+  curl -sS ${shellQuoted(`${url}/v1/lookup?ip=8.8.8.8`)} -H ${header}
 
 People find it all at ${url}/dashboard, with a login from: npx doorplate user create --partner demo NAME
 

@@ -7,7 +7,7 @@ import { admitChange } from '../http/server/call-rates.ts';
 import { weaknessOf } from '../platform/crypto/password-strength.ts';
 import { retrySeconds } from '../platform/limits/rate-limit.ts';
 import { joinTeam } from '../processors/partners/accept-invitation.ts';
-import type { DashboardLogins, Logins } from '../processors/partners/logins.ts';
+import type { Logins } from '../processors/partners/logins.ts';
 import { type SecondFactors, turnOffSecondFactor } from '../processors/partners/second-factor.ts';
 import {
   findInvitation,
@@ -105,17 +105,21 @@ export function dashboardTeam(
 
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-function stateOf({ completed, accepted_at, withdrawn_at, expires_at }: InvitationLink, now: number) {
+function stateOf(
+  { completed, accepted_at, withdrawn_at, expires_at, suspended }: InvitationLink,
+  now: number,
+) {
   if (completed) return 'used';
   if (withdrawn_at !== null) return 'withdrawn';
   if (now >= Date.parse(expires_at)) return accepted_at === null ? 'expired' : 'used';
+  if (suspended) return 'suspended';
   // One whose acceptance was cut short goes on for the same user name; the command refuses another one.
   return 'open';
 }
 
 export function dashboardInvitations(
   { runtime, limiter, ownWrite }: ApiContext,
-  logins: Pick<Logins, 'begin'>,
+  logins: Pick<Logins, 'begin' | 'end'>,
 ): InvitationDeps {
   const { db } = runtime;
   return {
@@ -137,13 +141,13 @@ export function dashboardInvitations(
       return joined.ok ? { ok: true, token: joined.value } : teamRefusal(joined.refusal);
     },
     weakness: weaknessOf,
+    logOut: logins.end,
   };
 }
 
 export function dashboardSecondFactors(
   { runtime }: ApiContext,
   factors: SecondFactors,
-  { admitPasswordChange, isProven }: Pick<DashboardLogins, 'admitPasswordChange' | 'isProven'>,
   contextOf: (visit: Visit) => CommandContext,
 ): SecondFactorDeps {
   const { store } = runtime;
@@ -167,8 +171,6 @@ export function dashboardSecondFactors(
       await recordSecondFactor(store, 'RenewRecoveryCodes', visit.user, contextOf(visit));
       return codes;
     },
-    tooMany: ({ user }) => admitPasswordChange(user.user_id),
-    isProven: ({ user }, passwordOrCode) => isProven(user.user_id, passwordOrCode),
   };
 }
 

@@ -35,9 +35,27 @@ interface Options {
   readonly json: boolean;
 }
 
+/** Stands for standard input: other users of the machine see what a command line has. */
+const FROM_INPUT = '-';
+
 function addressIn(text: string): string {
+  if (text === FROM_INPUT) return FROM_INPUT;
   const address = parseAddress(text);
   if (address === null) throw new InvalidArgumentError('not an IP address');
+  return canonicalText(address);
+}
+
+/** Longer than an address and its line's end. */
+const MAX_INPUT = 100;
+
+async function readAddress(command: Command): Promise<string> {
+  let text = '';
+  for await (const chunk of process.stdin.setEncoding('utf8')) {
+    text += chunk;
+    if (text.length > MAX_INPUT) break;
+  }
+  const address = parseAddress(text.trim());
+  if (address === null) return command.error('error: standard input is not an IP address', { exitCode: 2 });
   return canonicalText(address);
 }
 
@@ -56,8 +74,8 @@ function labelIn(text: string): Label {
 export function addPrivacyCommands(program: Command): void {
   const privacy = program.command('privacy').description('what is kept of a visitor, and its erasure');
   withVisitor(privacy.command('find').description('what is kept of a visitor; changes nothing')).action(
-    (options: Options, command: Command) => {
-      const visitor = visitorIn(options, command);
+    async (options: Options, command: Command) => {
+      const visitor = await visitorIn(options, command);
       return running(async (session) => {
         printFound(await find(session, await wantedBy(session, visitor, options)), options);
       });
@@ -69,8 +87,8 @@ export function addPrivacyCommands(program: Command): void {
       .description('erase it, and report what was erased and what remains; may be interrupted and repeated'),
   )
     .option('--dry-run', 'show what would be erased, and change nothing', false)
-    .action((options: Options, command: Command) => {
-      const visitor = visitorIn(options, command);
+    .action(async (options: Options, command: Command) => {
+      const visitor = await visitorIn(options, command);
       return running(async (session) => {
         const wanted = await wantedBy(session, visitor, options);
         if (options.dryRun) {
@@ -84,7 +102,11 @@ export function addPrivacyCommands(program: Command): void {
 
 const withVisitor = (command: Command): Command =>
   command
-    .option('--ip <address>', "the visitor's address, IPv4 or IPv6", addressIn)
+    .option(
+      '--ip <address>',
+      "the visitor's address, IPv4 or IPv6; - reads it from standard input",
+      addressIn,
+    )
     .option('--session <id>', 'one session, and all that hangs on it', uuidIn)
     .option('--tracker <id>', 'with --label: the sessions of this tracker that have the label', uuidIn)
     .option('--label <name=value>', 'with --tracker: the label', labelIn)
@@ -92,9 +114,10 @@ const withVisitor = (command: Command): Command =>
     .option('--json', 'print JSON', false);
 
 /** Returns whom the options name. Ends with wrong usage unless they name one visitor in one way. */
-function visitorIn({ ip, session, tracker, label }: Options, command: Command): Visitor {
+async function visitorIn({ ip, session, tracker, label }: Options, command: Command): Promise<Visitor> {
   const ways = [ip, session, tracker ?? label].filter((way) => way !== undefined);
-  if (ways.length === 1 && ip !== undefined) return { ip };
+  if (ways.length === 1 && ip !== undefined)
+    return { ip: ip === FROM_INPUT ? await readAddress(command) : ip };
   if (ways.length === 1 && session !== undefined) return { session_id: session };
   if (ways.length === 1 && tracker !== undefined && label !== undefined)
     return { tracker_id: tracker, label };

@@ -58,7 +58,7 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'partners.RoleChanged.v1': { shown: `${USER} before role changed_at` },
   'partners.MemberRemoved.v1': { shown: `${USER} role removed_at` },
   'partners.InvitationMade.v1': {
-    shown: `${INVITATION} role made_at expires_at`,
+    shown: `${INVITATION} role made_by made_at expires_at`,
     personal: 'note',
     secret: 'digest',
   },

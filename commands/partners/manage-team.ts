@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
+import { composed } from '../../domain/kernel/text.ts';
 import { type Role, type TeamEvent, teamEvents } from '../../domain/partners/events.ts';
-import { nameIsValid } from '../../domain/partners/partner.ts';
 import {
   type SecondFactorChange,
   type Team,
@@ -11,6 +11,7 @@ import {
   teamStream,
 } from '../../domain/partners/team.ts';
 import type { UserRefusal } from '../../domain/partners/user.ts';
+import { userNameIsValid } from '../../domain/partners/user-name.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import { type Aggregate, type CommandContext, handle, load, newId } from '../handle.ts';
 import { changeUser, createUser, readUser, userIdOf } from './manage-user.ts';
@@ -77,7 +78,16 @@ export async function invite(
 ): Promise<Result<{ readonly token: string; readonly position: Position | null }, TeamRefusal>> {
   const token = randomBytes(32).toString('base64url');
   const digest = invitationDigest(token);
-  const command = { type: 'Invite', partner_id, invitation_id: newId(), role, note, digest } as const;
+  const made_by = context.userId ?? null;
+  const command = {
+    type: 'Invite',
+    partner_id,
+    invitation_id: newId(),
+    role,
+    made_by,
+    note,
+    digest,
+  } as const;
   const made = await run(store, { ...command, at: context.at }, context);
   return made.ok ? accept({ token, position: made.value.position }) : made;
 }
@@ -107,14 +117,16 @@ export async function acceptInvitation(
 ): Promise<
   Result<{ readonly user_id: string; readonly position: Position | null }, TeamRefusal | UserRefusal>
 > {
-  if (!nameIsValid(name)) return refuse('invalid_name');
+  if (!userNameIsValid(composed(name))) return refuse('invalid_name');
   const user_id = userIdOf(name);
   const user = await readUser(store, user_id);
   const exists = user.partner_id !== null;
   if (exists) {
     const { invitations } = (await load(store, aggregate, teamStream(partner_id))).state;
     const isOfThis = invitations.get(invitation_id)?.user_id === user_id;
-    if (!isOfThis || user.partner_id !== partner_id || user.removed) return refuse('user_exists');
+    // Whether another partner has a user of this name is not told: the name is refused as one that nobody may have.
+    if (user.partner_id !== partner_id) return refuse('invalid_name');
+    if (!isOfThis || user.removed) return refuse('user_exists');
   }
   const by = { ...context, partnerId: partner_id, userId: user_id };
   const command = { type: 'AcceptInvitation', partner_id, invitation_id, user_id, at: context.at } as const;

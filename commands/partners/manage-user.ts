@@ -52,17 +52,17 @@ interface NewUser {
   readonly role?: Role;
 }
 
-/** Creates a dashboard user, an owner unless another role is given; refused if the name is or was taken. */
-export const createUser = (
+/**
+ * Creates a dashboard user under the normalized name, an owner unless another role is given; refused if the name is or was taken.
+ */
+export function createUser(
   store: EventStore,
-  { partner_id, name, role = 'owner' }: NewUser,
+  { partner_id, name: given, role = 'owner' }: NewUser,
   context: CommandContext,
-): Outcome =>
-  run(
-    store,
-    { type: 'CreateUser', user_id: userIdOf(name), partner_id, name, role, at: context.at },
-    context,
-  );
+): Outcome {
+  const [user_id, name] = [userIdOf(given), composed(given)];
+  return run(store, { type: 'CreateUser', user_id, partner_id, name, role, at: context.at }, context);
+}
 
 /** Ends a user of a deleted partner and frees the name. */
 export const releaseUser = (

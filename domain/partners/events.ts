@@ -127,6 +127,8 @@ export const teamEvents = {
     partner_id: z.uuid(),
     invitation_id: z.uuid(),
     role: roleSchema,
+    /** The owner, with whose role the invitation ends. null: of an event that did not name one. */
+    made_by: z.uuid().nullable().default(null),
     /** Whom it is for, in the owner's words. */
     note: z.string(),
     /** SHA-256 of the link's token, hex. */

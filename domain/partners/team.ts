@@ -7,7 +7,8 @@
  * once, the second one is appended at a revision that the first one has taken: it is decided again, and refused.
  *
  * An invitation is open → accepted, or withdrawn, or its time ends. Whose acceptance is appended first has it. The user is
- * created afterwards: the same user may accept again, so that a crash between the two leaves nobody outside.
+ * created afterwards: the same user may accept again, so that a crash between the two leaves nobody outside. Only owners invite, so
+ * the open invitations of a user end with that user's ownership, in the same append.
  */
 import { Map as PersistentMap, Set as PersistentSet } from 'immutable';
 import { accept, type Decider, type Result, refuse, unreachable } from '../kernel/decider.ts';
@@ -21,6 +22,8 @@ const MAX_NOTE = 100;
 
 interface Invitation {
   readonly role: Role;
+  /** null: an operator, or made before the event had it. */
+  readonly made_by: string | null;
   /** Milliseconds. */
   readonly expires_at: number;
   readonly state: 'open' | 'withdrawn' | 'accepted';
@@ -52,6 +55,8 @@ type Each =
       readonly type: 'Invite';
       readonly invitation_id: string;
       readonly role: Role;
+      /** The user who invites. */
+      readonly made_by: string | null;
       readonly note: string;
       readonly digest: string;
     }
@@ -65,6 +70,7 @@ export type TeamCommand = Each & { readonly partner_id: string; readonly at: num
 export type TeamRefusal =
   | 'last_owner'
   | 'user_not_found'
+  | 'owner_required'
   | 'invalid_note'
   | 'invitation_limit'
   | 'invitation_not_found'
@@ -119,8 +125,9 @@ export const teamDecider: Decider<Team, TeamCommand, TeamEvent, TeamRefusal> = {
       case 'partners.MemberRemoved.v1':
         return { ...team, removed: team.removed.add(data.user_id) };
       case 'partners.InvitationMade.v1': {
-        const { role, expires_at } = data;
-        const made = { role, expires_at: Date.parse(expires_at), state: 'open', user_id: null } as const;
+        const { role, made_by } = data;
+        const expires_at = Date.parse(data.expires_at);
+        const made = { role, made_by, expires_at, state: 'open', user_id: null } as const;
         return { ...team, invitations: team.invitations.set(data.invitation_id, made) };
       }
       case 'partners.InvitationWithdrawn.v1':
@@ -144,10 +151,8 @@ export const teamDecider: Decider<Team, TeamCommand, TeamEvent, TeamRefusal> = {
 type Decision = Result<readonly TeamEvent[], TeamRefusal>;
 type Command<Type extends TeamCommand['type']> = Extract<TeamCommand, { readonly type: Type }>;
 
-function decideMember(
-  command: Command<'ChangeRole'> | Command<'RemoveMember'>,
-  { roles, removed }: Team,
-): Decision {
+function decideMember(command: Command<'ChangeRole'> | Command<'RemoveMember'>, team: Team): Decision {
+  const { roles, removed } = team;
   const { type, partner_id, user_id, owners, at } = command;
   const isRemoval = type === 'RemoveMember';
   if (removed.has(user_id)) return isRemoval ? accept([]) : refuse('user_not_found');
@@ -156,6 +161,7 @@ function decideMember(
   const isOwner = (id: string): boolean => !removed.has(id) && (roles.get(id) ?? 'owner') === 'owner';
   if (before === 'owner' && !owners.some((id) => id !== user_id && isOwner(id))) return refuse('last_owner');
   const of = { user_id, partner_id };
+  const staysOwner = !isRemoval && command.wanted === 'owner';
   return accept([
     isRemoval
       ? {
@@ -166,18 +172,39 @@ function decideMember(
           type: 'partners.RoleChanged.v1',
           data: { ...of, before, role: command.wanted, changed_at: isoTime(at) },
         },
+    ...(staysOwner ? [] : withdrawalsOf(team, command)),
   ]);
 }
 
-function invite(command: Command<'Invite'>, { invitations }: Team): Decision {
-  const { partner_id, invitation_id, role, note, digest, at } = command;
+/** Withdraws the open invitations that the user has made. */
+const withdrawalsOf = (
+  { invitations }: Team,
+  { partner_id, user_id, at }: Pick<Command<'RemoveMember'>, 'partner_id' | 'user_id' | 'at'>,
+): readonly TeamEvent[] =>
+  [...invitations]
+    .filter(([, one]) => one.made_by === user_id && one.state === 'open' && one.expires_at > at)
+    .map(([invitation_id, { role }]) => withdrawal({ partner_id, invitation_id, at }, role));
+
+const withdrawal = (
+  { partner_id, invitation_id, at }: Omit<Command<'WithdrawInvitation'>, 'type'>,
+  role: Role,
+): TeamEvent => ({
+  type: 'partners.InvitationWithdrawn.v1',
+  data: { partner_id, invitation_id, role, withdrawn_at: isoTime(at) },
+});
+
+function invite(command: Command<'Invite'>, { invitations, roles, removed }: Team): Decision {
+  const { partner_id, invitation_id, role, made_by, note, digest, at } = command;
   if (invitations.has(invitation_id)) return accept([]);
+  // The page has asked the read model, which an append may have overtaken.
+  if (made_by !== null && (removed.has(made_by) || (roles.get(made_by) ?? 'owner') !== 'owner'))
+    return refuse('owner_required');
   if ([...note].length > MAX_NOTE || /\p{Cc}|\p{Cs}/u.test(note)) return refuse('invalid_note');
   const open = [...invitations.values()].filter(
     ({ state, expires_at }) => state === 'open' && expires_at > at,
   );
   if (open.length >= MAX_INVITATIONS) return refuse('invitation_limit');
-  const data = { partner_id, invitation_id, role, note, digest, made_at: isoTime(at) };
+  const data = { partner_id, invitation_id, role, made_by, note, digest, made_at: isoTime(at) };
   return accept([
     {
       type: 'partners.InvitationMade.v1',
@@ -192,12 +219,7 @@ function withdraw({ partner_id, invitation_id, at }: Command<'WithdrawInvitation
   const { state, role } = invitation;
   if (state === 'withdrawn') return accept([]);
   if (state === 'accepted') return refuse('invitation_used');
-  return accept([
-    {
-      type: 'partners.InvitationWithdrawn.v1',
-      data: { partner_id, invitation_id, role, withdrawn_at: isoTime(at) },
-    },
-  ]);
+  return accept([withdrawal({ partner_id, invitation_id, at }, role)]);
 }
 
 function acceptInvitation(command: Command<'AcceptInvitation'>, { invitations }: Team): Decision {

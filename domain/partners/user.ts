@@ -1,7 +1,7 @@
 import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
 import { isoTime } from '../kernel/time.ts';
 import { type Role, USER_PREFIX, type UserEvent } from './events.ts';
-import { nameIsValid } from './partner.ts';
+import { userNameIsValid } from './user-name.ts';
 
 export interface User {
   /** null: no user has this name, or the partner of the one who had it was deleted. */
@@ -34,7 +34,7 @@ export const userDecider: Decider<User, UserCommand, UserEvent, UserRefusal> = {
   decide(command, { partner_id, removed }) {
     const { type, user_id, at } = command;
     if (type === 'CreateUser') {
-      if (!nameIsValid(command.name)) return refuse('invalid_name');
+      if (!userNameIsValid(command.name)) return refuse('invalid_name');
       if (partner_id !== null) return refuse('user_exists');
       const { name, role } = command;
       const data = { user_id, partner_id: command.partner_id, name, created_at: isoTime(at), role };

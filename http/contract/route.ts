@@ -96,6 +96,8 @@ export interface PublicRoute extends RouteOf<ApiRequest> {
   readonly access: 'public';
   /** Spends the rates that the request needs before its body is looked at; null, or the refusal. */
   admit?(request: ApiRequest): Reply | null | Promise<Reply | null>;
+  /** Shows a person the refusal of a method that the path does not have, or (`/…/*`) of a path below that cannot be decoded. */
+  showRefusal?(refused: Reply): Reply;
 }
 
 /** A route about a partner's data: it needs a key over HTTP, and the dashboard calls it for a user. */

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { PublicRoute } from '../contract/route.ts';
 import { refusal } from '../errors/error-catalog.ts';
 import { refuseAmbiguous } from './guards.ts';
 import { refuseConnect, refuseRaw } from './raw-refusals.ts';
@@ -32,11 +33,12 @@ const MAX_HEADERS = 100;
 const MAX_REQUESTS_PER_SOCKET = 10_000;
 const NO_QUERY = {};
 
-/** Creates the server without routes and hooks. */
+/** Creates the server without routes and hooks. `showRefusalOf`: how a refusal of this URL is shown to a person. */
 export function createFastify(
   timeouts: RequestTimeouts,
   replies: ReplyDefaults,
   maxConnections: number,
+  showRefusalOf: (url: string) => PublicRoute['showRefusal'],
 ): FastifyInstance {
   const app = Fastify({
     genReqId: () => randomUUID(),
@@ -45,7 +47,8 @@ export function createFastify(
     // Longer than any head that the parser lets through: a path id of any length is its own route's to refuse.
     routerOptions: { maxParamLength: MAX_HEAD_BYTES, querystringParser: () => NO_QUERY },
     clientErrorHandler: refuseRaw(replies.headers),
-    frameworkErrors: (_error, request, reply) => refuseBadUrl(request, reply, replies),
+    frameworkErrors: (_error, request, reply) =>
+      refuseBadUrl(request, reply, replies, showRefusalOf(request.raw.url ?? '')),
     serverFactory: (serve) =>
       createServer(
         {
@@ -70,8 +73,14 @@ export function createFastify(
 }
 
 /** Refuses a path that cannot be decoded, for which Fastify runs no hooks. */
-function refuseBadUrl(request: FastifyRequest, reply: FastifyReply, replies: ReplyDefaults): void {
-  const answer = refuseAmbiguous(request) ?? refusal(request, 'not_found');
+function refuseBadUrl(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  replies: ReplyDefaults,
+  showRefusal: PublicRoute['showRefusal'],
+): void {
+  const refused = refusal(request, 'not_found');
+  const answer = refuseAmbiguous(request) ?? showRefusal?.(refused) ?? refused;
   writeHead(reply, replies, true, answer);
   // A Buffer: Fastify adds a charset to the content type of a text.
   const payload = Buffer.from(answer.body as string);

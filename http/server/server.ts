@@ -3,7 +3,7 @@ import { METHODS } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../platform/clock/clock.ts';
 import { addBodyParser, refuseBody } from '../contract/request-body.ts';
-import type { KeyRequest, Reply, Route, RouteTable } from '../contract/route.ts';
+import type { KeyRequest, PublicRoute, Reply, Route, RouteTable } from '../contract/route.ts';
 import { createErrorHandler, createFailed, type Log, timeLimit } from '../errors/request-errors.ts';
 import { type AdmissionDeps, admissionHooks, exceedsTarget } from './admission.ts';
 import { watchConnections } from './connections.ts';
@@ -31,7 +31,9 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   const timeouts = { ...defaultTimeouts, ...deps.requestTimeouts };
   const headers = { ...NO_SNIFFING, ...(deps.isHttps ? STRICT_TRANSPORT : {}) };
   const replies: ReplyDefaults = { closing: false, headers, writeMs: timeouts.writeMs };
-  const app = createFastify(timeouts, replies, deps.maxConnections);
+  const app = createFastify(timeouts, replies, deps.maxConnections, (url) =>
+    showRefusalBelow(deps.routes, url),
+  );
   const cutSilent = watchConnections(app.server);
   app.addHook('preClose', (done) => {
     replies.closing = true;
@@ -56,6 +58,15 @@ export function buildServer(deps: ServerDeps): FastifyInstance {
   );
   return app;
 }
+
+type ShowRefusal = PublicRoute['showRefusal'];
+
+const showRefusalOf = (route: Route | undefined): ShowRefusal =>
+  route?.access === 'public' ? route.showRefusal : undefined;
+
+/** How the route of all other paths below shows a refusal. */
+const showRefusalBelow = (routes: RouteTable, url: string): ShowRefusal =>
+  showRefusalOf(routes.find(({ path }) => path.endsWith('/*') && url.startsWith(path.slice(0, -1))));
 
 /** A person who opens the service's address is led to the dashboard; for a program it is an unknown path. */
 const isBrowserAtRoot = ({ method, url, headers }: FastifyRequest): boolean =>
@@ -99,10 +110,16 @@ function refuseOtherMethods(shared: Shared, path: string, onPath: readonly Route
   const allowed = onPath.flatMap(methodsOf);
   const others = ROUTED_METHODS.filter((method) => !allowed.includes(method));
   // Registered, so that the router's own decoding of a path decides between 404 and 405.
-  addRefusal(shared, path, others, (request, reply) => {
-    if (exceedsTarget(onPath[0]?.targetLimit, request.raw.url)) refuse(request, reply, 'uri_too_long');
-    else refuse(request, reply, 'method_not_allowed', { headers: { allow: allowed.join(', ') } });
-  });
+  addRefusal(
+    shared,
+    path,
+    others,
+    (request, reply) => {
+      if (exceedsTarget(onPath[0]?.targetLimit, request.raw.url)) refuse(request, reply, 'uri_too_long');
+      else refuse(request, reply, 'method_not_allowed', { headers: { allow: allowed.join(', ') } });
+    },
+    showRefusalOf(onPath[0]),
+  );
 }
 
 /** Registers methods that are refused on a path, whatever comes with them: before the body is looked at. */
@@ -111,12 +128,16 @@ function addRefusal(
   url: string,
   method: string[],
   refuseRequest: Refuse,
+  showRefusal?: ShowRefusal,
 ): void {
   app.route({
     method,
     url,
     onRequest: [guard(url, deps.guard), (request, reply) => refuseRequest(request, reply)],
-    preSerialization: setHead(replies, true),
+    preSerialization: [
+      (_request, _reply, answer, done) => done(null, showRefusal?.(answer as Reply) ?? answer),
+      setHead(replies, true),
+    ],
     onSend: transmit(replies),
     handler: unreachable,
   });

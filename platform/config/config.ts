@@ -27,6 +27,7 @@ const list = (fallback: string) =>
         .map((part) => part.trim())
         .filter((part) => part !== ''),
     );
+const ESCAPES = 'in a password @ is %40, / is %2F, ? is %3F, # is %23 and % is %25';
 const isHost = (name: string): boolean => hostName(name) === name;
 const isCidr = (text: string): boolean => ipaddr.isValidCIDR(text);
 const cidrs = (fallback: string) =>
@@ -64,11 +65,14 @@ const environment = z.object({
   DATA_DIR: z.string().min(1).default('.doorplate'),
   DATABASE_URL: z
     .string()
-    .refine((text) => readDatabaseUrl(text) !== null, 'is not a postgres:// URL')
+    .refine((text) => readDatabaseUrl(text) !== null, `is not a postgres:// URL; ${ESCAPES}`)
     .optional(),
   EVENTSTORE_URL: z
     .string()
-    .regex(/^(esdb|kurrentdb|eventstore)(\+discover)?:\/\/\S+$/, 'is not an esdb:// URL')
+    .regex(
+      /^(esdb|kurrentdb|eventstore)(\+discover)?:\/\/(?:[^\s/?#@]*@)?[^\s/?#@]+([/?#][^\s@]*)?$/,
+      `is not an esdb:// URL; ${ESCAPES}`,
+    )
     // The client knows the first scheme alone; the others are later names of the same protocol.
     .transform((url) => url.replace(/^(kurrentdb|eventstore)(?=[:+])/, 'esdb'))
     .optional(),

@@ -20,8 +20,28 @@ export interface DatabaseUrl {
   readonly variables: readonly string[];
 }
 
-/** Completes a `postgres://` URL from PostgreSQL's variables, and writes it in one spelling. null: it is no such URL. */
+/** A scheme, the authority, what follows, and its query. */
+const PARTS = /^\w+:\/\/([^/?#]*)((?:[^?#]*)(?:\?([^#]*))?.*)$/s;
+
+/**
+ * Whether a login may have been cut off where its password holds an unescaped `/`, `?` or `#`: the rest of the password would be
+ * taken for a host or a database, and be shown. An `@` in the query is a login's own where the authority has none.
+ */
+function mayCutLogin(text: string): boolean {
+  const [, authority = '', rest = '', query = ''] = PARTS.exec(text) ?? [];
+  const inLogin = query.split('&').filter((one) => /^(?:user|password)=/.test(one));
+  const allowed = authority.includes('@') ? 0 : countAt(inLogin.join(''));
+  return countAt(rest) > allowed;
+}
+
+const countAt = (text: string): number => text.split('@').length - 1;
+
+/**
+ * Completes a `postgres://` URL from PostgreSQL's variables, and writes it in one spelling. null: it is no such URL, or it is not
+ * clear where its password ends.
+ */
 export function readDatabaseUrl(text: string, env: NodeJS.ProcessEnv = {}): DatabaseUrl | null {
+  if (mayCutLogin(text)) return null;
   // The parser takes no user or port without a host.
   const url =
     URL.parse(text) ?? URL.parse(text.replace(/^(\w+:\/\/(?:[^/?#]*@)?)(?=[:/?]|$)/, '$1localhost'));

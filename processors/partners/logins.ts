@@ -37,6 +37,13 @@ interface LoginDetails {
   readonly withSecondFactor: boolean;
 }
 
+/** The login that changes its password. */
+interface ChangingLogin {
+  readonly token: string;
+  /** In words; null: not known. */
+  readonly browser: string | null;
+}
+
 /** A login as its user sees it. */
 interface ListedLogin {
   /** Begins the digest of its token: enough to name it among the user's logins. */
@@ -62,6 +69,12 @@ export interface Logins {
   endOne(userId: string, loginId: string): Promise<void>;
   /** Ends every login of the user but the one with this token. */
   endOthers(userId: string, token: string): Promise<void>;
+  /**
+   * Sets the password of a user whose current one has the hash `known`, and ends all of the user's logins. The login of `token`
+   * goes on as a new one, which has had a second factor if that one had.
+   * @returns the new login's token; null: the password has changed meanwhile, or the login has ended
+   */
+  changePassword(next: NewPassword, known: string, login: ChangingLogin): Promise<string | null>;
 }
 
 /** Limits of a login: time without use, and total time. */
@@ -70,6 +83,7 @@ const MAX_AGE = 7 * DAY;
 /** Ceiling of one user. */
 const MAX_LOGINS = 100;
 const LOGIN_ID_LENGTH = 16;
+const LOGIN_ID = /^[0-9a-f]{16}$/;
 const UNKNOWN: LoginDetails = { browser: null, withSecondFactor: false };
 
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
@@ -149,6 +163,7 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
     },
 
     endOne: async (userId, loginId) => {
+      if (!LOGIN_ID.test(loginId)) return;
       await queryWithSynchronousCommit(
         pool,
         `delete from work.login where user_id = $1 and left(encode(digest, 'hex'), ${LOGIN_ID_LENGTH}) = $2`,
@@ -162,6 +177,25 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
         digestOf(token),
       ]);
     },
+
+    changePassword: ({ userId, hash, isFirst, at }, known, { token, browser }) =>
+      withSynchronousCommit(pool, async (client) => {
+        const { rowCount } = await client.query(
+          `update work.user_password set hash = $2, is_first = $3, set_at = $4 where user_id = $1 and hash = $5
+             and exists (select from work.login where user_id = $1 and digest = $6)`,
+          [userId, hash, isFirst, new Date(at), known, digestOf(token)],
+        );
+        if (rowCount !== 1) return null;
+        const next = randomBytes(32).toString('base64url');
+        // Begun after the password's, so that the statement sees logins that waited for the password's row.
+        await client.query(
+          `with ended as (delete from work.login where user_id = $1 returning digest, with_second_factor)
+           insert into work.login (digest, user_id, began_at, used_at, browser, with_second_factor)
+             select $3, $1, $4, $4, $5, with_second_factor from ended where digest = $2`,
+          [userId, digestOf(token), digestOf(next), new Date(at), browser],
+        );
+        return next;
+      }),
   };
 }
 
@@ -220,31 +254,16 @@ interface NewPassword {
   readonly at: number;
 }
 
-/**
- * Sets a user's password and ends all of the user's logins. `known`: only if this is the current hash.
- * @returns whether it was set
- */
-export const setPassword = (
-  pool: pg.Pool,
-  { userId, hash, isFirst, at }: NewPassword,
-  known?: string,
-): Promise<boolean> =>
+/** Sets a user's password and ends all of the user's logins. */
+export const setPassword = (pool: pg.Pool, { userId, hash, isFirst, at }: NewPassword): Promise<void> =>
   withSynchronousCommit(pool, async (client) => {
-    const values = [userId, hash, isFirst, new Date(at)];
-    const { rowCount } = await (known === undefined
-      ? client.query(
-          `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
-           on conflict (user_id) do update
-             set hash = excluded.hash, is_first = excluded.is_first, set_at = excluded.set_at`,
-          values,
-        )
-      : client.query(
-          'update work.user_password set hash = $2, is_first = $3, set_at = $4 where user_id = $1 and hash = $5',
-          [...values, known],
-        ));
-    if (rowCount !== 1) return false;
+    await client.query(
+      `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
+       on conflict (user_id) do update
+         set hash = excluded.hash, is_first = excluded.is_first, set_at = excluded.set_at`,
+      [userId, hash, isFirst, new Date(at)],
+    );
     await endLogins(client, userId);
-    return true;
   });
 
 /**
@@ -350,17 +369,17 @@ export interface DashboardLogins {
   isProven(userId: string, passwordOrCode: string): Promise<boolean>;
   /** Counts a try of the current password by a user who is logged in. @returns seconds to wait; null: this one is allowed */
   admitPasswordChange(userId: string): Promise<number | null>;
-  /** Ends every login of the user and begins one. @returns its token; null if `current` is not the password */
+  /** Ends every login of the user and goes on with a new one. @returns its token; null if `current` is not the password */
   changePassword(
     userId: string,
-    given: { readonly current: string; readonly password: string; readonly browser: string | null },
+    given: ChangingLogin & { readonly current: string; readonly password: string },
     context: CommandContext,
   ): Promise<string | null>;
 }
 
 interface DashboardLoginDeps extends ProcessorDeps {
   readonly limiter: Pick<RateLimiter, 'admit' | 'giveBack'>;
-  readonly logins: Pick<Logins, 'begin'>;
+  readonly logins: Pick<Logins, 'begin' | 'changePassword'>;
   readonly factors: Pick<SecondFactors, 'isSetUp' | 'take'>;
   /** Returns a keyed digest. */
   readonly digest: (text: string) => string;
@@ -483,17 +502,19 @@ export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins
 
     admitPasswordChange: (userId) => take([changesOf(userId)]),
 
-    changePassword: async (userId, { current, password, browser }, context) => {
+    changePassword: async (userId, { current, password, ...login }, context) => {
       const known = await passwordOf(pool, userId);
       const isRight = await checked([changesOf(userId)], () => isPassword(current, known));
       if (!isRight || known === null) return null;
       const hash = await hashPassword(password);
       // If an operator has reset the password meanwhile, that one stays.
-      const next = { userId, hash, isFirst: false, at: clock.now() };
-      if (!(await setPassword(pool, next, known))) return null;
-      await changeUser(store, 'ChangePassword', userId, context);
-      // The login that asks has passed the second step, if there is one.
-      return logins.begin(userId, hash, { browser, withSecondFactor: await factors.isSetUp(userId) });
+      const token = await logins.changePassword(
+        { userId, hash, isFirst: false, at: clock.now() },
+        known,
+        login,
+      );
+      if (token !== null) await changeUser(store, 'ChangePassword', userId, context);
+      return token;
     },
   };
 }

@@ -3,6 +3,8 @@ import { Secret, TOTP } from 'otpauth';
 import type pg from 'pg';
 import type { CommandContext } from '../../commands/handle.ts';
 import { recordSecondFactor } from '../../commands/partners/manage-team.ts';
+import { composed } from '../../domain/kernel/text.ts';
+import { MINUTE } from '../../domain/kernel/time.ts';
 import type { Position } from '../../event-store/port.ts';
 import { type MasterKey, openText, type SealedText, sealText } from '../../platform/crypto/master-key.ts';
 import { withSynchronousCommit } from '../../platform/postgres/transactions.ts';
@@ -18,22 +20,26 @@ const STEP_SECONDS = 30;
 const WINDOW = 1;
 /** Steps by which a last code may lie ahead: further ahead it is a wrong clock's, and does not count. */
 const MAX_STEPS_AHEAD = 20;
+/** Time between the page that proposes a secret and its first code. */
+const PROPOSAL_MS = 10 * MINUTE;
 /** As long as the digest of HMAC-SHA-1, which is what all apps can do. */
 const SECRET_BYTES = 20;
 const RECOVERY_CODES = 10;
 /** Crockford's base 32, five bits a character. */
 const LETTERS = '0123456789abcdefghjkmnpqrstvwxyz';
 const RECOVERY_BYTES = 10;
+const CODE = /^\d{6}$/;
 
 export interface SecondFactors {
   isSetUp(userId: string): Promise<boolean>;
-  /** Makes a secret that counts once a first code has proven it. `about`: binds it to one login. */
-  propose(userId: string, userName: string, about: string): ProposedSecret;
-  /** Opens a proposal of this login again; null: it is none. */
-  reopen(userId: string, userName: string, about: string, proposal: string): ProposedSecret | null;
+  /** Makes a secret that counts once a first code has proven it, within ten minutes. `about`: binds it to one login. */
+  propose(userId: string, userName: string, about: string): Promise<ProposedSecret>;
+  /** Opens a proposal of this login again; null: it is none that can still be confirmed. */
+  reopen(userId: string, userName: string, about: string, proposal: string): Promise<ProposedSecret | null>;
   /**
    * Sets the second factor up, and ends the user's other logins.
-   * @returns the recovery codes; `stale`: the proposal is of another login or key; `set`: there is a second factor already
+   * @returns the recovery codes; `stale`: the proposal is of another login or key, too old, or was confirmed before; `set`: there
+   *   is a second factor already
    */
   enable(
     userId: string,
@@ -72,7 +78,8 @@ const totpOf = (secret: Secret, label = ''): TOTP =>
 const secretOf = (bytes: Buffer): Secret => new Secret({ buffer: Uint8Array.from(bytes).buffer });
 
 function shownTo(userName: string, secret: Buffer): Pick<ProposedSecret, 'secret' | 'uri'> {
-  const totp = totpOf(secretOf(secret), userName);
+  // A colon ends the issuer in the address that apps read, however it is escaped.
+  const totp = totpOf(secretOf(secret), userName.replaceAll(':', ' '));
   return { secret: totp.secret.base32, uri: totp.toString() };
 }
 
@@ -81,11 +88,40 @@ const sealedFor = (userId: string): string => `second factor of ${userId}`;
 export function createSecondFactors({ pool, clock, master, digest }: SecondFactorDeps): SecondFactors {
   /** Returns the step of a code; null: it is wrong. */
   function stepOf(secret: Buffer, code: string): number | null {
+    const token = composed(code).replaceAll(/\s/g, '');
+    // The library throws on characters that are not ASCII.
+    if (!CODE.test(token)) return null;
     const totp = totpOf(secretOf(secret));
     const timestamp = clock.now();
-    const delta = totp.validate({ token: code.replaceAll(/\s/g, ''), timestamp, window: WINDOW });
+    const delta = totp.validate({ token, timestamp, window: WINDOW });
     return delta === null ? null : totp.counter({ timestamp }) + delta;
   }
+
+  async function countSetups(userId: string, db: Pick<pg.Pool, 'query'> = pool): Promise<number> {
+    const { rows } = await db.query<{ setups: number }>(
+      'select second_factor_setups as setups from work.user_profile where user_id = $1',
+      [userId],
+    );
+    return rows[0]?.setups ?? 0;
+  }
+
+  const boundTo = (userId: string, about: string, setups: number, at: string): string =>
+    `${sealedFor(userId)} ${about} ${setups} ${at}`;
+
+  /** Opens a proposal that can still be confirmed; null: it is none. */
+  async function openProposal(userId: string, about: string, proposal: string) {
+    const [at = '', master_key_id = '', sealed = ''] = proposal.split('.');
+    const age = clock.now() - Number(at);
+    if (!(age > -MINUTE && age < PROPOSAL_MS)) return null;
+    const setups = await countSetups(userId);
+    const secret = opened(master, { master_key_id, sealed }, boundTo(userId, about, setups, at));
+    return secret && { secret, setups };
+  }
+
+  const isSetUp = async (userId: string): Promise<boolean> => {
+    const { rowCount } = await pool.query('select from work.second_factor where user_id = $1', [userId]);
+    return rowCount === 1;
+  };
 
   const digestOf = (userId: string, code: string): string => digest(`recovery code ${code} of ${userId}`);
 
@@ -126,39 +162,48 @@ export function createSecondFactors({ pool, clock, master, digest }: SecondFacto
   }
 
   return {
-    isSetUp: async (userId) => {
-      const { rowCount } = await pool.query('select from work.second_factor where user_id = $1', [userId]);
-      return rowCount === 1;
-    },
+    isSetUp,
 
-    propose: (userId, userName, about) => {
+    propose: async (userId, userName, about) => {
       const bytes = randomBytes(SECRET_BYTES);
-      const { master_key_id, sealed } = sealText(master, bytes, `${sealedFor(userId)} ${about}`);
-      return { ...shownTo(userName, bytes), proposal: `${master_key_id}.${sealed}` };
+      const at = String(clock.now());
+      const setups = await countSetups(userId);
+      const { master_key_id, sealed } = sealText(master, bytes, boundTo(userId, about, setups, at));
+      return { ...shownTo(userName, bytes), proposal: `${at}.${master_key_id}.${sealed}` };
     },
 
-    reopen: (userId, userName, about, proposal) => {
-      const secret = opened(master, proposal, `${sealedFor(userId)} ${about}`);
-      return secret && { ...shownTo(userName, secret), proposal };
+    reopen: async (userId, userName, about, proposal) => {
+      const found = await openProposal(userId, about, proposal);
+      return found && { ...shownTo(userName, found.secret), proposal };
     },
 
     enable: async (userId, { proposal, about, code, token }) => {
-      const secret = opened(master, proposal, `${sealedFor(userId)} ${about}`);
-      if (secret === null) return 'stale';
+      const proposed = await openProposal(userId, about, proposal);
+      if (proposed === null) return (await isSetUp(userId)) ? 'set' : 'stale';
+      const { secret, setups } = proposed;
       const step = stepOf(secret, code);
       if (step === null) return 'wrong';
       return withSynchronousCommit(pool, async (client) => {
+        // One set-up at a time, and no login begins while the others end.
+        await client.query('select from work.user_password where user_id = $1 for update', [userId]);
+        if ((await countSetups(userId, client)) !== setups) return 'set';
         const { rowCount } = await client.query(
           `insert into work.second_factor (user_id, secret, last_step, set_at) values ($1, $2, $3, $4)
            on conflict do nothing`,
           [userId, JSON.stringify(sealText(master, secret, sealedFor(userId))), step, new Date(clock.now())],
         );
         if (rowCount !== 1) return 'set';
-        await client.query('delete from work.login where user_id = $1 and digest <> sha256($2)', [
-          userId,
-          Buffer.from(token),
-        ]);
-        await client.query('update work.login set with_second_factor = true where user_id = $1', [userId]);
+        // This login alone has given a code: one that has come in between stays one by the password alone.
+        await client.query(
+          `with others as (delete from work.login where user_id = $1 and digest <> sha256($2))
+           update work.login set with_second_factor = true where user_id = $1 and digest = sha256($2)`,
+          [userId, Buffer.from(token)],
+        );
+        await client.query(
+          `insert into work.user_profile as p (user_id, second_factor_setups) values ($1, 1)
+           on conflict (user_id) do update set second_factor_setups = p.second_factor_setups + 1`,
+          [userId],
+        );
         return replaceCodes(client, userId);
       });
     },
@@ -214,10 +259,9 @@ export async function resealSecondFactors(pool: pg.Pool, master: MasterKey): Pro
   return rows.length;
 }
 
-function opened(master: MasterKey, proposal: string, about: string): Buffer | null {
-  const [master_key_id = '', sealed = ''] = proposal.split('.');
+function opened(master: MasterKey, sealed: SealedText, about: string): Buffer | null {
   try {
-    return openText(master, { master_key_id, sealed }, about);
+    return openText(master, sealed, about);
   } catch {
     return null;
   }
@@ -232,4 +276,9 @@ function newRecoveryCode(): string {
 
 /** As people may type it: without hyphens, and with letters that look alike. */
 const normalised = (code: string): string =>
-  code.toLowerCase().replaceAll(/[\s-]/g, '').replaceAll('o', '0').replaceAll(/[il]/g, '1').slice(0, 100);
+  composed(code)
+    .toLowerCase()
+    .replaceAll(/[\s-]/g, '')
+    .replaceAll('o', '0')
+    .replaceAll(/[il]/g, '1')
+    .slice(0, 100);

@@ -153,7 +153,33 @@ export async function listKeyUses(
   return new Map(rows.map(({ key_id, used_at }) => [key_id, used_at]));
 }
 
+/** Keys of partners that are not suspended, whether expired or not. */
+const CALLING_KEYS = `
+  select hash, key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments, company_signals,
+         expires_at
+  from read.api_key k
+  where revoked_at is null
+    and not exists (select from read.partner p where p.partner_id = k.partner_id and p.suspended_at is not null)`;
+
 type CallingKeyRow = Omit<ApiKey, 'kind'> & { readonly expires_at: Date | null };
+
+/**
+ * Finds a partner's key for a call in its name, by the rules of a call over HTTP. null: unknown, expired or revoked, or the partner is
+ * suspended.
+ */
+export async function findCallingKey(
+  { pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock },
+  { partner_id, key_id }: Pick<ApiKey, 'partner_id' | 'key_id'>,
+): Promise<ApiKey | null> {
+  const { rows } = await pool.query<CallingKeyRow & { hash: string }>(
+    `${CALLING_KEYS} and partner_id = $1 and key_id = $2 and coalesce(expires_at, 'infinity') > $3`,
+    [partner_id, key_id, new Date(clock.now())],
+  );
+  const [row] = rows;
+  if (row === undefined) return null;
+  const { hash: _, expires_at: __, ...key } = row;
+  return { kind: 'key', ...key };
+}
 
 interface KnownKey {
   readonly key: ApiKey;
@@ -175,11 +201,7 @@ export function createAuthenticate(
   const findRow = rowLoader(async (hashes) => {
     const { rows } = await pool.query<CallingKeyRow & { hash: string }>({
       name: 'calling_keys',
-      text: `select hash, key_id, partner_id, name, requests_per_second, new_enrichments_per_day, pending_enrichments,
-                    company_signals, expires_at
-             from read.api_key k
-             where hash = any ($1) and revoked_at is null
-               and not exists (select from read.partner p where p.partner_id = k.partner_id and p.suspended_at is not null)`,
+      text: `${CALLING_KEYS} and hash = any ($1)`,
       values: [hashes],
     });
     return new Map(rows.map(({ hash, ...row }) => [hash, row]));

@@ -109,6 +109,8 @@ const linkRow = z.object({
   expires_at: z.string(),
   withdrawn_at: z.string().nullable(),
   accepted_at: z.string().nullable(),
+  /** Whether the operator has suspended the partner. */
+  suspended: z.boolean(),
   /** Whether the user who accepted it has a password: if not, the acceptance was cut short. */
   completed: z.boolean(),
 });
@@ -118,7 +120,7 @@ export type InvitationLink = z.output<typeof linkRow>;
 export const findInvitation = (db: DatabasePool, digest: string): Promise<InvitationLink | null> =>
   db.maybeOne(sql.type(linkRow)`
     select i.invitation_id, i.partner_id, p.name as partner_name, i.role, i.expires_at,
-           coalesce(i.withdrawn_at, p.deleted_at) as withdrawn_at, i.accepted_at,
+           coalesce(i.withdrawn_at, p.deleted_at) as withdrawn_at, i.accepted_at, p.suspended_at is not null as suspended,
            i.accepted_at is not null and (w.user_id is not null or u.removed_at is not null) as completed
     from read.invitation i
     join read.partner p using (partner_id)

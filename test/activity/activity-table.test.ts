@@ -176,6 +176,7 @@ const cases = (): (readonly [
           partner_id,
           invitation_id: webhook_id,
           role: 'member',
+          made_by: user_id,
           note: 'Ben',
           digest: 'ab'.repeat(32),
           made_at: at,

@@ -1,5 +1,6 @@
 /** `doorplate privacy erase` beside a running service, and what a reader of every table and event finds afterwards. */
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { visitorText } from '../../domain/signals/events.ts';
@@ -91,6 +92,20 @@ describeOnStores('erasing a visitor', (env) => {
   }, 60_000);
   afterAll(() => api.close());
 
+  /** Gives a command its standard input. */
+  const givingInput = async (text: string, run: () => Promise<void>) => {
+    const own = Object.getOwnPropertyDescriptor(process, 'stdin') as PropertyDescriptor;
+    Object.defineProperty(process, 'stdin', {
+      configurable: true,
+      value: Readable.from([Buffer.from(text)]),
+    });
+    try {
+      await run();
+    } finally {
+      Object.defineProperty(process, 'stdin', own);
+    }
+  };
+
   it('is refused as wrong usage unless one visitor is named', async () => {
     for (const args of [[], ['--ip', VISITOR, '--session', session], ['--tracker', tracker], ['--ip', 'x']])
       expect((await command('erase', ...args)).code, args.join(' ')).toBe(2);
@@ -99,6 +114,13 @@ describeOnStores('erasing a visitor', (env) => {
   it('finds what is kept by address and by label, in any spelling, and changes nothing', async () => {
     expect((await shown()).length).toBeGreaterThan(5);
     const found = (await command('find', '--ip', `::ffff:${VISITOR}`, '--json')).json;
+    await givingInput(`${VISITOR}\n`, async () => {
+      expect((await command('find', '--ip', '-', '--json')).json).toEqual(found);
+    });
+    await givingInput('no address', async () => {
+      const wrong = await command('find', '--ip', '-', '--json');
+      expect([wrong.code, wrong.stderr.includes('standard input is not an IP address')]).toEqual([2, true]);
+    });
     expect(found.sessions.map((one: { session_id: string }) => one.session_id)).toEqual([session]);
     expect(found).toMatchObject({
       clues: 1,

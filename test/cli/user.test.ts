@@ -1,7 +1,9 @@
 import { TOTP } from 'otpauth';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { invite } from '../../commands/partners/manage-team.ts';
 import { userIdOf } from '../../commands/partners/manage-user.ts';
 import { createSecondFactors } from '../../processors/partners/second-factor.ts';
+import { listInvitations } from '../../queries/partners/team.ts';
 import { startApi, type TestApi } from '../support/api.ts';
 import { doorplateHere, MASTER_KEY } from '../support/doorplate.ts';
 
@@ -41,7 +43,7 @@ describe('doorplate user', () => {
 
     const factors = createSecondFactors(api.runtime);
     const rob = userIdOf('Rob');
-    const { secret, proposal } = factors.propose(rob, 'Rob', 'a login');
+    const { secret, proposal } = await factors.propose(rob, 'Rob', 'a login');
     const code = new TOTP({ secret }).generate();
     await factors.enable(rob, { proposal, about: 'a login', code, token: 'a token' });
     expect(await listed()).toEqual({ Olga: ['owner', false, false], Rob: ['read-only', true, false] });
@@ -55,8 +57,15 @@ describe('doorplate user', () => {
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('last owner of the partner. Make another one first');
     await user('create', '--partner', partner, 'Otto');
+    const { store } = api.runtime;
+    const context = { correlationId: 'a test', causationId: 'a test', at: Date.now() };
+    const invitation = { partner_id: partner, role: 'owner', note: '' } as const;
+    await invite(store, invitation, { ...context, userId: userIdOf('Olga') });
+    await invite(store, invitation, { ...context, userId: userIdOf('Otto') });
     expect((await user('remove', 'Olga')).code).toBe(0);
     expect((await user('remove', 'Olga')).code).toBe(0);
+    const open = await listInvitations(api.runtime.db, partner, new Date().toISOString());
+    expect(open.map(({ made_by }) => made_by)).toEqual(['Otto']);
     expect((await user('remove', 'Nobody')).stderr).toContain('user_not_found: Nobody');
     expect(await listed()).toEqual({
       Olga: ['owner', false, true],

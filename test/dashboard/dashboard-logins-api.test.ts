@@ -111,7 +111,7 @@ describe('a login', () => {
   it('gives a cookie that scripts, other hosts and plain http do not see', async () => {
     const answer = await logIn(api, user.name);
     expect(answer.statusCode).toBe(303);
-    expect(answer.headers.location).toBe('/dashboard');
+    expect(answer.headers.location).toBe('/dashboard?said=logged-in');
     expect(answer.headers['set-cookie']).toEqual([
       expect.stringMatching(/^__Host-doorplate=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Lax$/),
       expect.stringMatching(
@@ -159,9 +159,10 @@ describe('a login', () => {
     expect(wanted.headers.location).toBe('/dashboard/login?next=%2Fdashboard%2Fkeys%3Fsaid%3Dx');
     const long = await browse(api, 'GET', `/dashboard/keys?said=${'~'.repeat(8_000)}`);
     expect(long.headers.location).toBe('/dashboard/login');
+    const device = String((await logIn(api, user.name)).headers['set-cookie']?.[1]).split(';')[0] ?? '';
     const to = async (next: string) => {
       const form = { name: user.name, password: PASSWORD, next };
-      return (await browse(api, 'POST', '/dashboard/login', { form })).headers.location;
+      return (await browse(api, 'POST', '/dashboard/login', { form, cookie: device })).headers.location;
     };
     expect(await to('/dashboard/keys?said=x')).toBe('/dashboard/keys?said=x');
     expect(await to('https://evil.example/dashboard')).toBe('/dashboard');
@@ -169,6 +170,29 @@ describe('a login', () => {
     expect(await to('//evil.example')).toBe('/dashboard');
     for (const letter of ['€', '\0', '\r\nx: y'])
       expect(await to(`/dashboard?x=${letter}`)).toBe('/dashboard');
+  });
+
+  it('says so where the browser has not kept its cookie, as over http', async () => {
+    const form = { name: user.name, password: PASSWORD, next: '/dashboard/keys' };
+    const led = await browse(api, 'POST', '/dashboard/login', { form });
+    const back = await browse(api, 'GET', led.headers.location ?? '');
+    expect([back.statusCode, back.headers.location]).toEqual([303, '/dashboard/login?said=no-cookie']);
+    expect((await browse(api, 'GET', back.headers.location ?? '')).body).toContain('has not kept the cookie');
+    const kept = await browse(api, 'GET', led.headers.location ?? '', { cookie: cookieOf(led) ?? '' });
+    expect(kept.statusCode).toBe(200);
+    // A browser that has ended its login, and goes back, keeps the cookie of the device.
+    const device = String(led.headers['set-cookie']?.[1]).split(';')[0] ?? '';
+    const later = await browse(api, 'GET', led.headers.location ?? '', { cookie: device });
+    expect(later.headers.location).toContain('/dashboard/login?next=');
+  });
+
+  it('ends the one that the browser had before', async () => {
+    const earlier = await loggedIn(api, user);
+    const elsewhere = await loggedIn(api, user);
+    expect((await logIn(api, user.name, 'wrong', { cookie: earlier.cookie })).statusCode).toBe(401);
+    expect(await isLoggedIn(earlier.cookie)).toBe(true);
+    expect((await logIn(api, user.name, PASSWORD, { cookie: earlier.cookie })).statusCode).toBe(303);
+    expect([await isLoggedIn(earlier.cookie), await isLoggedIn(elsewhere.cookie)]).toEqual([false, true]);
   });
 
   it('is no API credential, and an API key is no login', async () => {
@@ -333,6 +357,29 @@ describe('a page', () => {
     const none = await browse(api, 'GET', '/dashboard/no/such/page');
     expect(none.statusCode).toBe(404);
     expect(none.headers['content-type']).toContain('text/html');
+  });
+
+  it.each([
+    ['GET', '/dashboard/%zz', 404],
+    ['PUT', '/dashboard', 405],
+    ['DELETE', '/dashboard/login', 405],
+    ['PUT', '/dashboard/no/such/page', 405],
+    ['PATCH', '/dashboard/assets/app.js', 405],
+  ] as const)('refuses %s %s in words, under the policy of pages', async (method, url, status) => {
+    const refused = await api.app.inject({ method, url, headers: { host: 'dashboard.test' } });
+    expect([refused.statusCode, refused.headers['content-type']]).toEqual([
+      status,
+      'text/html; charset=utf-8',
+    ]);
+    expect(refused.headers['content-security-policy']).toContain("default-src 'none'");
+    expect(refused.body).toContain('role="alert"');
+    if (status === 405) expect(refused.headers.allow).toContain('GET');
+    const ofApi = await api.app.inject({
+      method: 'PUT',
+      url: '/v1/usage',
+      headers: { host: 'doorplate.test' },
+    });
+    expect(ofApi.headers['content-type']).toBe('application/json');
   });
 
   it('shows words when it fails', async () => {

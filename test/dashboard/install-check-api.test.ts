@@ -75,6 +75,9 @@ it('names wrong origins, and adds one after a question, for its own partner alon
   const added = await page.send(`/trackers/${tracker}/change`, form);
   expect(added.headers.location).toBe(`/dashboard/trackers/${tracker}?said=tracker-changed`);
   expect((await collect(api, tracker, { headers: { origin: STAGING } })).statusCode).toBe(204);
+  const reader = await loggedIn(api, await makeUser(api, key.partner_id, { role: 'read-only' }));
+  const offered = await reader.get(links[0] as string);
+  expect([offered.statusCode, offered.body.includes('Add the origin')]).toEqual([403, false]);
   // It is there by now.
   expect((await page.get(links[0] as string)).headers.location).toBe(`/dashboard/trackers/${tracker}`);
   expect((await stranger.get(links[0] as string)).headers.location).toBe('/dashboard/trackers');

@@ -8,7 +8,7 @@ import { createRateLimiter } from '../../platform/limits/rate-limit.ts';
 import { createApi, type LoggedInUser } from '../../web/dashboard/api.ts';
 import type { GuardedRoute } from '../../web/dashboard/routes.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
-import { type LoggedIn, loggedIn, makeUser, type TestUser } from '../support/dashboard.ts';
+import { type LoggedIn, loggedIn, makeUser, PASSWORD, type TestUser } from '../support/dashboard.ts';
 import { makeTracker } from '../support/tracking.ts';
 
 const ROLES = ['read-only', 'member', 'owner'] as const;
@@ -91,6 +91,57 @@ describe('the role that an action needs', () => {
         expect(answer.body).toContain(users.owner.name);
       }
     }
+  });
+});
+
+describe('the password', () => {
+  it('is asked for by every lasting change of access, and by nothing else', async () => {
+    const asking = [];
+    for (const { path } of actions()) {
+      clock.advance(2 * MINUTE);
+      const browser = await loggedIn(api, users.owner);
+      const { body } = await browser.send(filled(path), { proof: '' });
+      if (body.includes('Confirm with your password')) asking.push(path);
+    }
+    expect(asking.toSorted()).toEqual(
+      [
+        '/dashboard/account/second-factor',
+        '/dashboard/account/second-factor/recovery-codes',
+        '/dashboard/account/second-factor/disable',
+        '/dashboard/team/invitations',
+        '/dashboard/team/second-factor',
+        '/dashboard/team/:user_id/role',
+        '/dashboard/team/:user_id/remove',
+        '/dashboard/team/:user_id/reset-password',
+        '/dashboard/keys',
+        '/dashboard/keys/:key_id',
+        '/dashboard/keys/:key_id/revoke',
+      ].toSorted(),
+    );
+  });
+
+  it('has a field in each form that needs it', async () => {
+    const browser = await loggedIn(api, users.owner);
+    const member = `/team/${users.member.user_id}`;
+    const paths = ['/team', member, `${member}/remove`, `${member}/reset-password`]
+      .concat(['/keys', `/keys/${key.key_id}`, `/keys/${key.key_id}/revoke`])
+      .concat(['/account/second-factor']);
+    for (const path of paths) {
+      clock.advance(1_000);
+      const { body } = await browser.get(path);
+      const ids = [...body.matchAll(/ id="(proof[\w-]*)" name="proof"/g)].map(([, id]) => id);
+      expect(ids.length, path).toBe(path === '/team' ? 2 : 1);
+      expect(new Set(ids).size, path).toBe(ids.length);
+    }
+  });
+
+  it('is tried ten times in fifteen minutes, and then no right one counts', async () => {
+    const browser = await loggedIn(api, await makeUser(api, key.partner_id));
+    const create = (proof: string) => browser.send('/keys', { name: 'stolen', proof });
+    for (let nth = 0; nth < 10; nth += 1) expect((await create('wrong')).statusCode).toBe(400);
+    const refused = await create(PASSWORD);
+    expect([refused.statusCode, Number(refused.headers['retry-after']) > 0]).toEqual([429, true]);
+    expect((await browser.get('/keys')).body).not.toContain('stolen');
   });
 });
 

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { TOTP } from 'otpauth';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MINUTE } from '../../domain/kernel/time.ts';
+import { createSecondFactors } from '../../processors/partners/second-factor.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import {
   browse,
@@ -42,6 +44,9 @@ interface WithFactor {
   readonly code: () => string;
   readonly recoveryCodes: readonly string[];
 }
+
+const fullWidth = (code: string): string =>
+  code.replaceAll(/\d/g, (digit) => String.fromCodePoint(0xff10 + Number(digit)));
 
 const codeOf = (secret: string, at = clock.now()): string => new TOTP({ secret }).generate({ timestamp: at });
 
@@ -100,6 +105,71 @@ describe('setting up a second factor', () => {
     expect((await logIn(api, user.name)).statusCode).toBe(303);
   });
 
+  it('asks for the password, without which a stolen login changes nothing', async () => {
+    const user = await makeUser(api, key.partner_id);
+    const browser = await loggedIn(api, user);
+    const { body } = await browser.get(PATH);
+    expect(body).toMatch(/<input id="proof" name="proof" type="password"/);
+    const form = { proposal: hidden(body, 'proposal'), code: codeOf(secretIn(body)) };
+    const asked = await browser.send(PATH, { ...form, proof: '' });
+    expect([asked.statusCode, asked.body.includes('Confirm with your password')]).toEqual([400, true]);
+    const wrong = await browser.send(PATH, { ...form, proof: 'wrong' });
+    expect([wrong.statusCode, wrong.body.includes('wrong_proof')]).toEqual([400, true]);
+    expect((await logIn(api, user.name)).statusCode).toBe(303);
+    // The page that asks carries what was sent.
+    const again = { proposal: hidden(wrong.body, 'proposal'), code: hidden(wrong.body, 'code') };
+    expect((await browser.send(PATH, again)).statusCode).toBe(201);
+  });
+
+  it('takes a proposed secret once, also after the second factor was turned off', async () => {
+    const browser = await loggedIn(api, await makeUser(api, key.partner_id));
+    const { body } = await browser.get(PATH);
+    const secret = secretIn(body);
+    const set = () => browser.send(PATH, { proposal: hidden(body, 'proposal'), code: codeOf(secret) });
+    expect((await set()).statusCode).toBe(201);
+    for (const code of [codeOf(secret), '000000']) {
+      const again = await browser.send(PATH, { proposal: hidden(body, 'proposal'), code });
+      expect([again.statusCode, secretIn(again.body)]).toEqual([409, '']);
+    }
+    expect((await browser.send(`${PATH}/disable`)).statusCode).toBe(303);
+    const anew = await set();
+    expect([anew.statusCode, anew.body.includes('stale_secret')]).toEqual([400, true]);
+    expect(secretIn(anew.body)).not.toBe(secret);
+    const fresh = { proposal: hidden(anew.body, 'proposal'), code: codeOf(secretIn(anew.body)) };
+    expect((await browser.send(PATH, fresh)).statusCode).toBe(201);
+  });
+
+  it('takes one of two posts of a proposed secret at once', async () => {
+    const browser = await loggedIn(api, await makeUser(api, key.partner_id));
+    const { body } = await browser.get(PATH);
+    const form = { proposal: hidden(body, 'proposal'), code: codeOf(secretIn(body)) };
+    const sent = await Promise.all([browser.send(PATH, form), browser.send(PATH, form)]);
+    expect(sent.map(({ statusCode }) => statusCode).toSorted()).toEqual([201, 409]);
+  });
+
+  it('takes a proposed secret for ten minutes', async () => {
+    const browser = await loggedIn(api, await makeUser(api, key.partner_id));
+    const { body } = await browser.get(PATH);
+    clock.advance(10 * MINUTE);
+    const late = await browser.send(PATH, {
+      proposal: hidden(body, 'proposal'),
+      code: codeOf(secretIn(body)),
+    });
+    expect([late.statusCode, late.body.includes('stale_secret')]).toEqual([400, true]);
+  });
+
+  it('shows a code that apps and cameras read, whatever the name of the user', async () => {
+    const name = `a:b ${randomUUID()} ${'\u{1f469}'.repeat(50)}`;
+    const browser = await loggedIn(api, await makeUser(api, key.partner_id, { name }));
+    const { body } = await browser.get(PATH);
+    const [, modules, width] = /class="qr" viewBox="0 0 (\d+) \d+" width="(\d+)"/.exec(body) ?? [];
+    expect(Number(width) / Number(modules)).toBeGreaterThanOrEqual(4);
+    const factors = createSecondFactors(api.runtime);
+    const { uri } = await factors.propose(randomUUID(), name, 'a login');
+    // Between issuer and name alone.
+    expect(decodeURIComponent(new URL(uri).pathname).split(':')).toHaveLength(2);
+  });
+
   it('ends the other logins, which gave no code', async () => {
     const user = await makeUser(api, key.partner_id);
     const [one, other] = [await loggedIn(api, user), await loggedIn(api, user)];
@@ -131,7 +201,7 @@ describe('a login with a second factor', () => {
       next: hidden(asked.body, 'next'),
       code: code(),
     });
-    expect([entered.statusCode, entered.headers.location]).toEqual([303, '/dashboard/keys']);
+    expect([entered.statusCode, entered.headers.location]).toEqual([303, '/dashboard/keys?said=logged-in']);
     expect(entered.headers['set-cookie']).toHaveLength(2);
     expect(await isIn(cookieOf(entered) ?? '')).toBe(true);
   });
@@ -204,6 +274,24 @@ describe('a login with a second factor', () => {
     expect([refused.statusCode, Number(refused.headers['retry-after']) > 0]).toEqual([429, true]);
   });
 
+  it('takes a code in full-width digits, and any other text as a wrong code that counts', async () => {
+    const { user, browser, code } = await withFactor();
+    const second_step = await firstStep(user);
+    for (const typed of ['é23456', '१२३४५६', '12345\u0000', '\u{1f469}'.repeat(6), '６'.repeat(100)])
+      expect((await enter({ second_step, code: typed })).statusCode, typed).toBe(401);
+    for (let nth = 5; nth < 9; nth += 1) await enter({ second_step, code: 'é23456' });
+    expect((await enter({ second_step, code: fullWidth(code()) })).statusCode).toBe(303);
+    expect((await enter({ second_step, code: 'é23456' })).statusCode).toBe(401);
+    expect((await enter({ second_step, code: 'é23456' })).statusCode).toBe(429);
+    expect((await browser.send(`${PATH}/disable`, { proof: 'é23456' })).statusCode).toBe(400);
+    clock.advance(STEP);
+    expect((await browser.send(`${PATH}/disable`, { proof: fullWidth(code()) })).statusCode).toBe(303);
+    const { body } = await browser.get(PATH);
+    const set = (typed: string) => browser.send(PATH, { proposal: hidden(body, 'proposal'), code: typed });
+    expect((await set('é23456')).statusCode).toBe(400);
+    expect((await set(fullWidth(codeOf(secretIn(body))))).statusCode).toBe(201);
+  });
+
   it('takes thirty wrong codes of a user over all networks', async () => {
     const { user } = await withFactor();
     const second_step = await firstStep(user);
@@ -227,11 +315,11 @@ describe('a second factor that is set up', () => {
     const one = await withFactor();
     const wrong = await one.browser.send(`${PATH}/disable`, { proof: 'wrong' });
     expect(wrong.statusCode).toBe(400);
-    const off = await one.browser.send(`${PATH}/disable`, { proof_off: PASSWORD });
+    const off = await one.browser.send(`${PATH}/disable`, { proof: PASSWORD });
     expect(off.headers.location).toBe('/dashboard/account?said=second-factor-off');
     expect((await logIn(api, one.user.name)).statusCode).toBe(303);
     const other = await withFactor();
-    expect((await other.browser.send(`${PATH}/disable`, { proof_off: other.code() })).statusCode).toBe(303);
+    expect((await other.browser.send(`${PATH}/disable`, { proof: other.code() })).statusCode).toBe(303);
     expect((await logIn(api, other.user.name)).statusCode).toBe(303);
   });
 
@@ -284,7 +372,10 @@ describe('a team that requires a second factor', () => {
     expect(body).toContain('require a second factor');
     const csrf = hidden(body, 'csrf');
     const send = (path: string, form: object) =>
-      browse(api, 'POST', `/dashboard${path}`, { cookie: browser.cookie, form: { csrf, ...form } });
+      browse(api, 'POST', `/dashboard${path}`, {
+        cookie: browser.cookie,
+        form: { csrf, proof: PASSWORD, ...form },
+      });
     expect((await send('/trackers', { name: 'sneaked in' })).headers.location).toBe(`/dashboard${PATH}`);
     const set = await send(PATH, { proposal: hidden(body, 'proposal'), code: codeOf(secretIn(body)) });
     expect(set.statusCode).toBe(201);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { changePartner } from '../../commands/partners/manage-partner.ts';
 import { acceptInvitation } from '../../commands/partners/manage-team.ts';
 import { HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import type { Role } from '../../domain/partners/events.ts';
@@ -115,6 +116,33 @@ describe('an invitation', () => {
     expect((await open(path)).statusCode).toBe(200);
   });
 
+  it.each(['role', 'remove'] as const)('ends with the ownership of who made it (%s)', async (how) => {
+    const path = await invite('owner');
+    const other = await makeUser(api, key.partner_id);
+    const theirs = await loggedIn(api, other);
+    const link = /aria-label="Link"><code>([^<]+)</.exec(
+      (await theirs.send('/team/invitations', { role: 'owner', note: '' })).body,
+    )?.[1];
+    const lowered = await theirs.send(`/team/${owner.user_id}/${how}`, { role: 'member' });
+    expect(lowered.statusCode).toBe(303);
+    expect([(await open(path)).statusCode, (await join(path)).statusCode]).toEqual([410, 410]);
+    expect((await open(new URL(link ?? '').pathname)).statusCode).toBe(200);
+  });
+
+  it('is accepted by nobody while the partner is suspended, and again once it is resumed', async () => {
+    const path = await invite();
+    const change = async (type: 'SuspendPartner' | 'ResumePartner') => {
+      const context = { correlationId: 'a test', causationId: 'a test', at: clock.now() };
+      await changePartner(api.runtime.store, type, key.partner_id, context);
+      await api.caughtUp();
+    };
+    await change('SuspendPartner');
+    for (const answer of [await open(path), await join(path)])
+      expect([answer.statusCode, answer.body.includes('account is suspended')]).toEqual([403, true]);
+    await change('ResumePartner');
+    expect((await join(path)).statusCode).toBe(303);
+  });
+
   it('is not used up by a name that is taken, or by a password that is weak', async () => {
     const path = await invite();
     const taken = await join(path, owner.name);
@@ -124,6 +152,29 @@ describe('an invitation', () => {
     }
     expect((await join(path, ' '.repeat(3))).statusCode).toBe(400);
     expect((await join(path)).statusCode).toBe(303);
+  });
+
+  it('does not tell whether another partner has a user of a name', async () => {
+    const path = await invite();
+    const stranger = await makeUser(api, (await api.key()).partner_id);
+    const [taken, refused] = [await join(path, stranger.name), await join(path, 'ada\u200b')];
+    const without = ({ statusCode, body }: typeof taken) => [statusCode, body.replace(/value="[^"]*"/g, '')];
+    expect(without(taken)).toEqual(without(refused));
+    expect([taken.statusCode, taken.body.includes('taken')]).toEqual([400, false]);
+    expect((await join(path)).statusCode).toBe(303);
+  });
+
+  it('makes no user whose name looks like another one', async () => {
+    const path = await invite();
+    const name = `ada ${randomUUID()}`;
+    await makeUser(api, key.partner_id, { name });
+    for (const like of [`${name}\u200b`, `\u202e${name}`, name.replace('a', '\u0430')])
+      expect((await join(path, like)).statusCode, like).toBe(400);
+    expect((await join(path, name.replace('a', '\uff41'))).statusCode).toBe(409);
+    const joined = name.replace('ada', '\uff5aoe');
+    expect((await join(path, joined)).statusCode).toBe(303);
+    expect((await browser.get('/team')).body).toContain(`>${joined.normalize('NFKC')}<`);
+    expect((await logIn(api, joined, WORDS)).statusCode).toBe(303);
   });
 
   it('goes on for the same user name where a crash ended it before there was a password', async () => {

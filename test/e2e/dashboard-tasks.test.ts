@@ -154,7 +154,7 @@ describe.each(ENGINES)('in %s, with scripts: %s,', (engine, scripts) => {
 
     task('looks up an address and finds the curl for it', async () => {
       await person.follow('Keys');
-      await person.fill({ Name: 'server' });
+      await person.fill({ Name: 'server', 'Your password': PASSWORD });
       await person.press('Create the key');
       await person.follow('Look up');
       await person.fill({ 'IP address': '8.8.8.8' });
@@ -234,6 +234,7 @@ describe.each(ENGINES)('in %s, with scripts: %s,', (engine, scripts) => {
       await person.fill({
         Role: 'Read-only: sees everything but secrets, changes nothing',
         'For whom': 'Ben, finance',
+        'Your password': PASSWORD,
       });
       await person.press('Make the link');
       const link = await person.copyable('Link');
@@ -247,7 +248,7 @@ describe.each(ENGINES)('in %s, with scripts: %s,', (engine, scripts) => {
       await colleague.follow('Settings');
       await colleague.follow('Set up a second factor');
       const totp = new TOTP({ secret: (await colleague.copyable('Secret')).replaceAll(' ', '') });
-      await colleague.fill({ Code: totp.generate() });
+      await colleague.fill({ Code: totp.generate(), 'Your password': PASSWORD });
       await colleague.press('Turn on the second factor');
       const [recoveryCode = ''] = (await colleague.copyable('Recovery codes')).split('\n');
       await colleague.press('Log out');

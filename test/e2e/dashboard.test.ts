@@ -170,7 +170,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
 
   it('creates a key that works, shows it once, and revokes it', async () => {
     await open('/keys');
-    await fill(page, { Name: 'from the browser' }, 'Create the key');
+    await fill(page, { Name: 'from the browser', 'Your password': PASSWORD }, 'Create the key');
     const key = (await copied(page, 'Key “from the browser”')) ?? '';
     const usage = async () => (await service.call('GET', '/v1/usage', { key })).status;
     expect(await usage()).toBe(200);
@@ -178,12 +178,12 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await page.content()).not.toContain(key);
     await follow(page, 'from the browser');
     await looksRight(new URL(page.url()).pathname.replace('/dashboard', ''), 'key');
-    await fill(page, { 'Requests a second': '5' }, 'Change the limits');
+    await fill(page, { 'Requests a second': '5', 'Your password': PASSWORD }, 'Change the limits');
     expect(await flashMessageOf(page)).toContain('The limits are changed');
     await follow(page, 'from the browser');
     await follow(page, 'Revoke the key…');
     await looksRight(new URL(page.url()).pathname.replace('/dashboard', ''), 'key-revoke');
-    await press(page, 'Revoke the key');
+    await fill(page, { 'Your password': PASSWORD }, 'Revoke the key');
     expect(await flashMessageOf(page)).toContain('The key is revoked');
     await eventually('it is refused', usage, (status) => status === 401);
   });
@@ -286,6 +286,8 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     ['domain', () => domain],
     ['billing', () => '/billing'],
     ['account', () => '/account'],
+    ['second-factor', () => '/account/second-factor'],
+    ['team', () => '/team'],
   ])('is accessible and fits the screen in light, dark and on a phone: %s', async (name, path) => {
     await looksRight(path(), name);
   });
@@ -320,6 +322,8 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     expect(await page.evaluate('document.activeElement.id')).toBe('main');
     await page.getByLabel('Name', { exact: true }).focus();
     await page.keyboard.type('by keyboard');
+    await page.getByLabel('Your password', { exact: true }).focus();
+    await page.keyboard.type(PASSWORD);
     const loaded = page.waitForEvent('load');
     await page.keyboard.press('Enter');
     await loaded;

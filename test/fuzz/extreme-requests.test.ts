@@ -71,7 +71,8 @@ const HOST = [label(63), label(63), label(63), label(61)].join('.');
 const RANDOM = randomBytes(6_000).toString('base64');
 
 it('keeps keys and users with the longest names, the largest limits, and the last expiries', async () => {
-  for (const name of [WIDEST.repeat(100), 'ﷺ'.repeat(100)]) await makeUser(api, key.partner_id, { name });
+  for (const name of ['\u{2a6df}'.repeat(100), 'İ'.repeat(100)])
+    await makeUser(api, key.partner_id, { name });
   const limits = { requests_per_second: LARGEST_LIMIT, pending_enrichments: LARGEST_LIMIT };
   const largest = await api.key({ ...limits, new_enrichments_per_day: LARGEST_LIMIT }, key.partner_id);
   expect((await api.usage(largest)).statusCode).toBe(200);

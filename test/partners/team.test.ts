@@ -88,14 +88,15 @@ describe('a user of a team', () => {
 });
 
 describe('an invitation', () => {
-  const invite = (note = 'Ada, sales', id = invitation_id) =>
-    ({ type: 'Invite', partner_id, invitation_id: id, role: 'member', note, digest, at: AT }) as const;
-  const made = (id = invitation_id): TeamEvent => ({
+  const invite = (note = 'Ada, sales', made_by: string | null = BEN) =>
+    ({ type: 'Invite', partner_id, invitation_id, role: 'member', made_by, note, digest, at: AT }) as const;
+  const made = (id = invitation_id, made_by: string | null = BEN): TeamEvent => ({
     type: 'partners.InvitationMade.v1',
     data: {
       partner_id,
       invitation_id: id,
       role: 'member',
+      made_by,
       note: 'Ada, sales',
       digest,
       made_at: at,
@@ -162,7 +163,43 @@ describe('an invitation', () => {
 
   it('is one of at most a hundred that are open', () => {
     const ids = Array.from({ length: MAX_INVITATIONS }, (_, n) => `open ${n}`);
-    given(teamDecider, ids.map(made)).when(invite()).thenRefused('invitation_limit');
+    given(
+      teamDecider,
+      ids.map((id) => made(id)),
+    )
+      .when(invite())
+      .thenRefused('invitation_limit');
+  });
+
+  it('ends when the owner who made it is lowered or removed, and another owner’s stays', () => {
+    const events = [made(), made('of another owner', CAS), made('of an operator', null)];
+    given(teamDecider, events)
+      .when(change(BEN, 'owner', 'member', [ADA, BEN]))
+      .thenEvents([changed(BEN, 'owner', 'member'), withdrawn]);
+    given(teamDecider, events)
+      .when(remove(BEN, 'owner', [ADA, BEN]))
+      .thenEvents([removed(BEN), withdrawn]);
+  });
+
+  it('ends once: one that was used, withdrawn or has expired is left as it is', () => {
+    for (const ended of [accepted(ADA), withdrawn])
+      given(teamDecider, [made(), ended])
+        .when(remove(BEN, 'owner', [ADA, BEN]))
+        .thenEvents([removed(BEN)]);
+    const late = AT + INVITATION_MS;
+    const removal = teamDecider.decide(
+      { ...remove(BEN, 'owner', [ADA, BEN]), at: late },
+      teamDecider.evolve(teamDecider.initial, made()),
+    );
+    expect(removal).toMatchObject({ ok: true, value: [{ type: 'partners.MemberRemoved.v1' }] });
+  });
+
+  it('is not made by a user who has just ceased to be an owner', () => {
+    for (const event of [changed(BEN, 'owner', 'member'), removed(BEN)])
+      given(teamDecider, [event]).when(invite()).thenRefused('owner_required');
+    given(teamDecider, [changed(BEN, 'owner', 'member'), changed(BEN, 'member', 'owner')])
+      .when(invite())
+      .thenEvents([made()]);
   });
 });
 

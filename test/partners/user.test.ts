@@ -18,8 +18,48 @@ const change = (type: 'ResetPassword' | 'ChangePassword' | 'RemoveUser') =>
   ({ type, user_id, at: AT }) as const;
 
 describe('a dashboard user', () => {
-  it.each(['', ' Ada', 'a'.repeat(101), 'A\u0000da'])('may not have the name %j', (name) => {
+  it.each([
+    ...['', ' Ada', 'a'.repeat(101), 'A\u0000da', 'Ａda', 'e\u0301'],
+    ...[
+      'ada\u200b',
+      '\u202eada',
+      'ad\u00ada',
+      'ada\ufe0f',
+      'ada\u3164',
+      'a\u2028da',
+      'ada\ue000',
+      '\u{e0061}ada',
+    ],
+    // With one letter of Cyrillic, Greek, Armenian or Cherokee.
+    ...['\u0430da', 'ad\u03b1', 'ad\u0561', '\u13aada', '\u0430δ', 'Иван 山田', '한か', 'ㄅか'],
+  ])('may not have the name %j', (name) => {
     given(userDecider, []).when(create(name)).thenRefused('invalid_name');
+  });
+
+  it.each([
+    ...[
+      'ada',
+      'Zoë Müller-Lüdenscheidt',
+      "O'Brien 2",
+      'Иван Петров',
+      'Αδα',
+      'עדה',
+      'عائشة',
+      'अदा',
+      '김철수 Kim',
+    ],
+    ...[
+      '山田 Taro',
+      '山田 たろう タロー',
+      '王小明 Wang ㄨㄤˊ',
+      'ᏣᎳᎩ',
+      'ⵜⵉⴼⵉⵏⴰⵖ',
+      '1234',
+      '☕ bar',
+      'Đặng Thị',
+    ],
+  ])('may have the name %j', (name) => {
+    expect(userDecider.decide(create(name), userDecider.initial).ok).toBe(true);
   });
 
   it("has a name that is never given again, also after the user's removal", () => {

@@ -10,6 +10,8 @@ it.each([
   ['postgres://me@[::1]:5433/doorplate', 'postgres://me@%3A%3A1:5433/doorplate'],
   ['postgres://h/doorplate?sslmode=verify-full', 'postgres://h/doorplate?sslmode=verify-full'],
   ['postgres:///doorplate', 'postgres://localhost/doorplate'],
+  ['postgres://me:p@ss@h/doorplate', 'postgres://me:p%40ss@h/doorplate'],
+  ['postgres://h/doorplate?user=me@corp&password=a@b', 'postgres://me%40corp:a%40b@h/doorplate'],
 ])('reads %s as %s', (text, url) => {
   expect(readDatabaseUrl(text)).toEqual({ url, variables: [] });
 });
@@ -24,6 +26,17 @@ it('names the variables that complete the URL, and takes none for what the URL s
     'PGHOST',
     'PGPORT',
   ]);
+});
+
+it.each([
+  'postgres://me:one@two/three@h:1/doorplate',
+  'postgres://me:one@two#three@h:1/doorplate',
+  'postgres://me:one@two?three@h:1/doorplate',
+  'postgres://me:one@two?user=three@h:1/doorplate',
+  'postgres://me:1/two@three@h:1/doorplate',
+  'postgres://me:1?two@h:1/doorplate',
+])('takes %s for no URL, because it is not clear where its password ends', (text) => {
+  expect(readDatabaseUrl(text)).toBeNull();
 });
 
 it.each(['', 'mysql://h/d', 'h/d', 'postgres://h/d?port=x'])('takes %j for no URL of PostgreSQL', (text) => {

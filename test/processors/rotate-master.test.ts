@@ -45,7 +45,7 @@ const USER = '5f0c3f0e-3f0e-4f0e-8f0e-3f0e3f0e3f0e';
 
 const setUpSecondFactor = async (): Promise<void> => {
   const factors = createSecondFactors(api.runtime);
-  const { secret, proposal } = factors.propose(USER, 'Ada', 'a login');
+  const { secret, proposal } = await factors.propose(USER, 'Ada', 'a login');
   const code = new TOTP({ secret }).generate({ timestamp: api.runtime.clock.now() });
   const given = { proposal, about: 'a login', code, token: 'a token' };
   expect(await factors.enable(USER, given)).toHaveLength(10);

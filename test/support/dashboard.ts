@@ -86,7 +86,7 @@ export const logIn = (api: TestApi, name: string, password = PASSWORD, sent: Sen
 export interface LoggedIn {
   readonly cookie: string;
   get(path: string): Promise<LightMyRequestResponse>;
-  /** Sends a form with its page's CSRF token. */
+  /** Sends a form with its page's CSRF token, and with the password that changes of access ask for. */
   send(path: string, form?: Sent['form']): Promise<LightMyRequestResponse>;
 }
 
@@ -107,7 +107,7 @@ export const loggedIn = async (api: TestApi, { user_id }: TestUser): Promise<Log
       found ??= findCsrf();
       return browse(api, 'POST', `/dashboard${path}`, {
         cookie,
-        form: { csrf: (await found) ?? '', ...form },
+        form: { csrf: (await found) ?? '', proof: PASSWORD, ...form },
       });
     },
   };

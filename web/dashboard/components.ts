@@ -24,6 +24,8 @@ export const form = (visit: Pick<Visit, 'csrf'>, action: string, content: Conten
     <input type="hidden" name="csrf" value="${visit.csrf}">${content}</form>`;
 
 interface FieldOptions {
+  /** Default: the name, which a page with two such fields cannot use twice. */
+  readonly id?: string;
   readonly type?: 'text' | 'url' | 'number' | 'password' | 'date' | 'datetime-local';
   readonly value?: string;
   readonly hint?: Content;
@@ -37,6 +39,7 @@ interface FieldOptions {
 /** A labelled input with its hint. */
 export function field(label: string, name: string, options: FieldOptions = {}): Html {
   const {
+    id = name,
     type = 'text',
     value = '',
     hint,
@@ -46,14 +49,20 @@ export function field(label: string, name: string, options: FieldOptions = {}): 
     maxlength,
     placeholder,
   } = options;
-  return html`<div class="field"><label for="${name}">${label}</label>
-    <input id="${name}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
+  return html`<div class="field"><label for="${id}">${label}</label>
+    <input id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
       ${required && html`required`} ${min !== undefined && html`min="${min}"`}
       ${maxlength !== undefined && html`maxlength="${maxlength}"`}
       ${placeholder !== undefined && html`placeholder="${placeholder}"`}
-      ${hint !== undefined && html`aria-describedby="${name}-hint"`}>
-    ${hint !== undefined && html`<small id="${name}-hint">${hint}</small>`}</div>`;
+      ${hint !== undefined && html`aria-describedby="${id}-hint"`}>
+    ${hint !== undefined && html`<small id="${id}-hint">${hint}</small>`}</div>`;
 }
+
+/** What the form of an action that `needsProof` asks for. `id`: differs where a page has several. */
+export const proofField = ({ user }: Pick<Visit, 'user'>, id = 'proof', label = 'Your password'): Html =>
+  // Password managers look for the name.
+  html`<input type="text" value="${user.name}" autocomplete="username" readonly hidden>
+    ${field(label, 'proof', { id, type: 'password', required: true, autocomplete: 'current-password' })}`;
 
 export const checkbox = (label: string, name: string, value: string, checked: boolean): Html =>
   html`<label class="check"><input type="checkbox" name="${name}" value="${value}" ${checked && html`checked`}>
@@ -243,18 +252,20 @@ export interface Question {
   readonly fields?: Readonly<Record<string, string>>;
   /** Whether it cannot be undone: the button is red then. */
   readonly isFinal?: boolean;
+  /** Whether the action `needsProof`. */
+  readonly asksForProof?: boolean;
 }
 
 export const confirmation = (
   visit: Visit,
-  { text, action, button, back, fields = {}, isFinal = true }: Question,
+  { text, action, button, back, fields = {}, isFinal = true, asksForProof = false }: Question,
 ): Html =>
   html`<section class="confirm${isFinal && ' final'}"><div>${text}</div>${form(
     visit,
     action,
     html`${Object.entries(fields).map(
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-    )}<button class="${isFinal && 'danger'}">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
+    )}${asksForProof && proofField(visit)}<button class="${isFinal && 'danger'}">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
   )}</section>`;
 
 export type Trackers = readonly { readonly id: string; readonly name: string }[];

@@ -7,6 +7,8 @@ import { linkTo } from './scope.ts';
 /** The message after a redirect, chosen by name, so that a link cannot put text into a page. */
 const DONE: Readonly<Record<string, string>> = {
   'logged-out': 'You are logged out.',
+  'no-cookie':
+    'Your name and password are right, but your browser has not kept the cookie of the login. Open the dashboard over https, or on the machine that it runs on, and let the browser keep its cookies.',
   'password-changed': 'Your password is changed. Other logins of yours have ended.',
   'login-ended': 'The login has ended.',
   'logins-ended': 'All your other logins have ended.',

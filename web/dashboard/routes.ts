@@ -2,9 +2,9 @@ import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
-import { csrfOf, redirectAfterPost, tokenIn } from './answers.ts';
+import { csrfOf, deviceIn, redirectAfterPost, tokenIn } from './answers.ts';
 import { type createApi, hasRole, type LoggedInUser, type Role, type Visit } from './api.ts';
-import { html } from './components.ts';
+import { alert, form as formTag, html, proofField } from './components.ts';
 import { showBare } from './layout.ts';
 import { scopeIn } from './scope.ts';
 import { timesIn } from './times.ts';
@@ -28,6 +28,8 @@ export type PageRoute = (ShownRoute | ActionRoute) & {
   readonly beforeAll?: boolean;
   /** Open to a user who must set up a second factor, once the password is the user's own. */
   readonly beforeSecondFactor?: boolean;
+  /** Asks for the password, or a code of the second factor: a lasting change of access, which a stolen login must not make. */
+  readonly needsProof?: boolean;
   /** Exempt from the rate of forms: a stolen login that uses it up must not keep its owner from ending that login. */
   readonly endsLogins?: boolean;
   handle(visit: Visit): Reply | Promise<Reply>;
@@ -53,6 +55,8 @@ export interface DashboardDeps extends Pick<ReturnType<typeof createApi>, 'callA
   readonly admitForm: (user: LoggedInUser) => Promise<number | null>;
   /** Counts a page that a user requests. @returns as `admitForm` */
   readonly admitPage: (user: LoggedInUser) => Promise<number | null>;
+  /** Checks the user's password or a code. @returns `wrong`, or the seconds until it may be tried again; null: it is right */
+  readonly checkProof: (user: LoggedInUser, passwordOrCode: string) => Promise<'wrong' | number | null>;
   readonly open: readonly OpenRoute[];
   readonly pages: readonly PageRoute[];
 }
@@ -94,8 +98,10 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
     const { method, path, needs = 'read-only', endsLogins = false, handle } = page;
     const route = toRoute(method, path, async (request) => {
       const visit = await visitOf(request);
-      if (visit === null)
+      if (visit === null) {
+        if (hasKeptNoCookie(request)) return redirectAfterPost('/dashboard/login', 'no-cookie');
         return redirectAfterPost(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
+      }
       if (method === 'POST' && !isOwnForm(visit)) return refuseForeignForm();
       const first = firstOf(visit, page);
       if (first !== null) return redirectAfterPost(first);
@@ -104,10 +110,19 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
       if (wait !== null) return method === 'POST' ? tooManyForms(wait) : tooManyPages(wait);
       if (!hasRole(visit.user, needs))
         return refuseRole(visit.user, needs, await deps.listOwners(visit.user.partner_id));
-      return handle(visit);
+      return (page.needsProof ? await askForProof(visit, path) : null) ?? handle(visit);
     });
     return { ...route, needs };
   };
+
+  /** The page that asks for the password before a form counts; null: the form has it. */
+  async function askForProof(visit: Visit, path: string): Promise<Reply | null> {
+    const given = visit.form.get('proof') ?? '';
+    const action = filled(path, visit.request.params);
+    if (given === '') return proofPage(visit, action, null);
+    const refused = await deps.checkProof(visit.user, given);
+    return refused === null ? null : proofPage(visit, action, refused);
+  }
 
   const open = ({ method, path, handle }: OpenRoute) =>
     toRoute(method, path, (request) =>
@@ -158,6 +173,7 @@ function toRoute(method: 'GET' | 'POST', path: string, handle: PublicRoute['hand
     bodyLimit: FORM_LIMIT,
     handle,
     beforeSend: (_request, answer) => readable(answer),
+    showRefusal: readable,
   };
 }
 
@@ -172,12 +188,36 @@ function readable(answer: Reply): Reply {
       <a href="/dashboard">Back to the overview</a></p>`,
     answer.status,
   );
-  return { ...page, headers: { ...page.headers, ...retryAfterOf(answer) }, code: answer.code };
+  return { ...page, headers: { ...page.headers, ...answer.headers }, code: answer.code };
 }
 
-function retryAfterOf({ headers = {} }: Reply) {
-  const wait = headers['retry-after'];
-  return wait === undefined ? {} : { 'retry-after': wait };
+/** Asks for the password before the form that was sent to `action` counts. `refused`: why the one that it had does not. */
+function proofPage(visit: Visit, action: string, refused: 'wrong' | number | null): Reply {
+  const error =
+    refused === 'wrong'
+      ? {
+          code: 'wrong_proof',
+          message: 'This is neither your password nor a code that counts. Nothing was changed.',
+        }
+      : {
+          code: 'too_many_attempts',
+          message: `Too many attempts. Wait ${Math.ceil((refused ?? 0) / 60)} min, then try again. Nothing was changed.`,
+        };
+  const fields = [...visit.form].filter(([name]) => name !== 'csrf' && name !== 'proof');
+  return showBare(
+    'Confirm with your password',
+    html`${refused !== null && alert(error)}
+    <p>This changes who has access, so it needs your password. If you have a second factor, a code does as well.</p>
+    ${formTag(
+      visit,
+      action,
+      html`${fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+      ${proofField(visit)}
+      <button>Confirm</button> <a class="button quiet" href="/dashboard">Cancel</a>`,
+    )}`,
+    typeof refused === 'number' ? 429 : 400,
+    typeof refused === 'number' ? refused : undefined,
+  );
 }
 
 /** Browsers send the origin of a form; a client without it is no browser that another site could misuse. */
@@ -244,6 +284,15 @@ const tooManyPages = (wait: number): Reply =>
     wait,
   );
 
+/** Whether a login has just led here, and the browser sends none of its cookies. */
+function hasKeptNoCookie(request: ApiRequest): boolean {
+  const cookies = request.header('cookie');
+  const begun = new URLSearchParams(request.query)
+    .getAll('said')
+    .some((said) => said === 'logged-in' || said === 'joined');
+  return begun && tokenIn(cookies) === null && deviceIn(cookies) === null;
+}
+
 /** Longer than the path of any page, with what its lists ask for. */
 export const LONGEST_NEXT = 2_048;
 
@@ -260,8 +309,10 @@ const assets = (): Route[] => [
   asset('app.js', 'text/javascript; charset=utf-8'),
 ];
 
-const asset = (name: string, type: string): Route =>
-  staticRoute(`/dashboard/assets/${name}`, ASSET_SECONDS, {
+const asset = (name: string, type: string): Route => ({
+  ...staticRoute(`/dashboard/assets/${name}`, ASSET_SECONDS, {
     body: readFileSync(new URL(`./browser/${name}`, import.meta.url)),
     headers: { 'content-type': type, 'x-content-type-options': 'nosniff' },
-  });
+  }),
+  showRefusal: readable,
+});

@@ -2,6 +2,7 @@
  * What the pages about visitors and usage show: a period of whole UTC days and one website or all. Both stand in the URL and go
  * from page to page with every link of the navigation.
  */
+import { instantOf } from './times.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -86,17 +87,17 @@ function preset(asked: string | null, now: number): Period {
 }
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
+/** Older than any visit, and far from the years that PostgreSQL lacks, also for the period before. */
+const EARLIEST = Date.UTC(2000);
 
 function customIn(query: URLSearchParams, now: number): Period | null {
   const [from, to] = ['from', 'to'].map((name) => {
     const text = query.get(name) ?? '';
-    const at = DATE.test(text) ? Date.parse(text) : Number.NaN;
-    // The parser takes 31 February for a day in March.
-    return Number.isNaN(at) || new Date(at).toISOString().startsWith(text) ? at : Number.NaN;
+    return (DATE.test(text) ? instantOf(text) : null) ?? Number.NaN;
   }) as [number, number];
   const last = Math.min(to, startOfDay(now));
   // Also false for a day that the calendar does not have.
-  if (!(from <= last && last - from < LONGEST_DAYS * DAY_MS)) return null;
+  if (!(from >= EARLIEST && from <= last && last - from < LONGEST_DAYS * DAY_MS)) return null;
   return periodOf('custom', `${dayText(from)} to ${dayText(last)}`, from, last);
 }
 

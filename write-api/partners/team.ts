@@ -23,13 +23,15 @@ const GONE = 'Ask an owner of the team for a new one.';
 const MESSAGES: Record<Refusal, string> = {
   last_owner: 'A team keeps at least one owner. Make another user an owner first.',
   user_not_found: 'There is no such user in the team. Reload the list.',
+  owner_required: 'You are no owner of the team any more. Ask one of its owners.',
   invalid_note: 'A note has at most 100 characters.',
   invitation_limit: `A team has at most ${MAX_INVITATIONS} open invitations. Withdraw one first.`,
   invitation_not_found: 'There is no such invitation. Reload the list.',
   invitation_used: `The invitation has been used. ${GONE}`,
   invitation_withdrawn: `The invitation was withdrawn. ${GONE}`,
   invitation_expired: `The invitation has expired. ${GONE}`,
-  invalid_name: 'A user name has 1 to 100 characters, and no space at its ends.',
+  invalid_name:
+    'This user name cannot be used. Choose another one: up to 100 characters of one script, without invisible ones.',
   user_exists: 'This user name is taken. Choose another one.',
   rate_limit: 'The team was changed too often today. Try again tomorrow.',
 };

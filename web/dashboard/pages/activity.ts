@@ -16,6 +16,7 @@ import {
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
+import { instantOf } from '../times.ts';
 
 export interface Activity {
   readonly position: string;
@@ -155,7 +156,7 @@ const LARGEST = 2n ** 63n - 1n;
 /** Where the page begins: after the last row of the page before. */
 function cursorIn(query: URLSearchParams): Pick<Activity, 'at' | 'position'> | null {
   const [, at, position] = CURSOR.exec(query.get('before') ?? '') ?? [];
-  if (at === undefined || position === undefined || Number.isNaN(Date.parse(at))) return null;
+  if (at === undefined || position === undefined || instantOf(at) === null) return null;
   return BigInt(position) > LARGEST ? null : { at, position };
 }
 

@@ -1,7 +1,8 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import { shellQuoted } from '../../../http/contract/shell-text.ts';
 import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
 import { csvAnswer, fileAnswer, redirectAfterPost } from '../answers.ts';
-import { listTrackers, mayChange, type Visit } from '../api.ts';
+import { type ErrorAnswer, listTrackers, mayChange, type Refused, type Visit } from '../api.ts';
 import {
   type Content,
   copyable,
@@ -20,6 +21,7 @@ import {
 import type { ReadTrackerDays } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
+import { instantOf } from '../times.ts';
 import { sum } from './overview.ts';
 
 export interface Verdict {
@@ -71,13 +73,25 @@ export const billingPages = (deps: BillingDeps): PageRoute[] => [
   },
 ];
 
-async function billing({ months, verdict }: BillingDeps, visit: Visit): Promise<Reply> {
+const NO_MONTH: ErrorAnswer = {
+  ok: false,
+  status: 404,
+  code: 'month_not_found',
+  message: 'There is no such month. Choose one of the list.',
+};
+
+async function billing(
+  { months, verdict }: BillingDeps,
+  visit: Visit,
+  refused: Refused = null,
+): Promise<Reply> {
   const { partner_id } = visit.user;
   const [listed, audited] = await Promise.all([months(partner_id), verdict(partner_id)]);
   return show(visit, {
     title: 'Billing',
     section: 'Usage and billing',
     tab: PATH,
+    refused,
     content: html`${
       listed.length === 0
         ? nothingYet(
@@ -109,6 +123,10 @@ const monthName = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numer
 /** `2026-11` as `November 2026`. */
 const monthText = (month: string): string => monthName.format(Date.parse(`${month}-01`));
 
+/** Whether a text is `YYYY-MM`, of a year that PostgreSQL has, whose next month has four digits too. */
+const isMonth = (text: string): boolean =>
+  MONTH.test(text) && instantOf(`${text}-01`) !== null && text < '9999-12';
+
 const MONTH = /^\d{4}-(0[1-9]|1[0-2])$/;
 
 /** The first instant of the month after `YYYY-MM`, ISO 8601. */
@@ -120,7 +138,7 @@ function monthAfter(month: string): string {
 /** One month to print or save: units by website and day, the ledger's entries, and how to prove them. */
 async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
   const month = visit.request.params.month ?? '';
-  if (!MONTH.test(month)) return billing(deps, visit);
+  if (!isMonth(month)) return billing(deps, visit, NO_MONTH);
   const cursor = visit.query.get('cursor') ?? undefined;
   const [{ trackers }, ledger, days, verdict, actors] = await Promise.all([
     listTrackers(visit),
@@ -225,7 +243,7 @@ const proof = (
     shows for ever.</p>
   ${copyable(
     'Commands that prove the bill',
-    `export DOORPLATE_URL=${visit.publicUrl} DOORPLATE_API_KEY=…
+    `export DOORPLATE_URL=${shellQuoted(visit.publicUrl)} DOORPLATE_API_KEY=…
 touch anchors.jsonl
 npx doorplate-client verify --month ${month} --anchors anchors.jsonl`,
   )}

@@ -116,7 +116,7 @@ function addition({ origins }: TrackerBody, origin: string): readonly string[] |
 
 /** The question before an origin is added. Its answer is the tracker's own change. */
 export const installCheckPages: readonly PageRoute[] = [
-  { method: 'GET', path: `${PATH}/:tracker_id/origin`, handle: (visit) => askToAdd(visit) },
+  { method: 'GET', path: `${PATH}/:tracker_id/origin`, needs: 'member', handle: (visit) => askToAdd(visit) },
 ];
 
 async function askToAdd(visit: Visit): Promise<Reply> {

@@ -5,13 +5,14 @@ import { alert, field, html } from '../components.ts';
 import { showBare } from '../layout.ts';
 import { newPasswordFields, problemWithPassword, type WeaknessOf } from '../passwords.ts';
 import { formOf, type OpenRoute } from '../routes.ts';
+import { endEarlier } from './login.ts';
 
 interface Invitation {
   readonly invitation_id: string;
   readonly partner_id: string;
   readonly partner_name: string;
   readonly role: Role;
-  readonly state: 'open' | 'used' | 'withdrawn' | 'expired';
+  readonly state: 'open' | 'used' | 'withdrawn' | 'expired' | 'suspended';
 }
 
 export interface InvitationDeps {
@@ -26,6 +27,7 @@ export interface InvitationDeps {
     request: ApiRequest,
   ) => Promise<{ readonly ok: true; readonly token: string } | ErrorAnswer>;
   readonly weakness: WeaknessOf;
+  readonly logOut: (token: string) => Promise<void>;
 }
 
 const PATH = '/dashboard/invitations/:token';
@@ -69,6 +71,10 @@ const CLOSED = {
   ],
   withdrawn: ['This invitation was withdrawn', ASK_AGAIN],
   expired: ['This invitation has expired', `An invitation lives for 72 hours. ${ASK_AGAIN}`],
+  suspended: [
+    'This account is suspended',
+    'While the account is suspended, nobody can join it. Only the operator of this service can resume it.',
+  ],
 } as const;
 
 /** `invitation` null: the link leads to none. */
@@ -84,7 +90,7 @@ function closedPage(invitation: Invitation | null): Reply {
   return showBare(
     title,
     html`<p>${text}</p><p><a class="button" href="/dashboard/login">Log in</a></p>`,
-    410,
+    invitation.state === 'suspended' ? 403 : 410,
   );
 }
 
@@ -108,7 +114,10 @@ async function join(deps: InvitationDeps, request: ApiRequest): Promise<Reply> {
   const problem = name.length > 200 ? null : problemWithPassword(form, name, deps.weakness);
   if (problem !== null) return again(400, 'password_refused', problem);
   const accepted = await deps.accept(invitation, { name, password: form.get('password') ?? '' }, request);
-  if (accepted.ok) return redirectAfterPost('/dashboard', 'joined', loginCookie(accepted.token));
+  if (accepted.ok) {
+    await endEarlier(deps.logOut, request);
+    return redirectAfterPost('/dashboard', 'joined', loginCookie(accepted.token));
+  }
   const now = await deps.find(tokenOf(request), request);
   // Of two browsers with the same link one was first.
   if (now?.state !== 'open' || accepted.code === 'invitation_used')

@@ -12,6 +12,7 @@ import {
   html,
   noMatch,
   nothingYet,
+  proofField,
   searched,
   searchForm,
   secretOnce,
@@ -112,16 +113,28 @@ const PATH = '/dashboard/keys';
 
 export const keyPages = (deps: KeyDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'POST', path: PATH, needs: 'owner', handle: (visit) => create(deps, visit) },
+  { method: 'POST', path: PATH, needs: 'owner', needsProof: true, handle: (visit) => create(deps, visit) },
   { method: 'GET', path: `${PATH}/:key_id`, handle: (visit) => one(deps, visit) },
-  { method: 'POST', path: `${PATH}/:key_id`, needs: 'owner', handle: (visit) => update(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:key_id`,
+    needs: 'owner',
+    needsProof: true,
+    handle: (visit) => update(deps, visit),
+  },
   {
     method: 'GET',
     path: `${PATH}/:key_id/revoke`,
     needs: 'owner',
     handle: (visit) => askRevoke(deps, visit),
   },
-  { method: 'POST', path: `${PATH}/:key_id/revoke`, needs: 'owner', handle: (visit) => revoke(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:key_id/revoke`,
+    needs: 'owner',
+    needsProof: true,
+    handle: (visit) => revoke(deps, visit),
+  },
 ];
 
 async function list(
@@ -166,7 +179,7 @@ async function list(
       visit,
       PATH,
       html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}
-      ${limitFields(refused ? limitsIn(visit) : within(usualLimits, ceilings), ceilings)}<button>Create the key</button>`,
+      ${limitFields(refused ? limitsIn(visit) : within(usualLimits, ceilings), ceilings)}${proofField(visit)}<button>Create the key</button>`,
     )}</section>`
     }`,
   });
@@ -210,7 +223,7 @@ async function one(deps: KeyDeps, visit: Visit, refused: Refused = null): Promis
       !isOwner(visit)
         ? limitFacts(visit, key)
         : key.revoked_at === null
-          ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}<button>Change the limits</button>`)}
+          ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}${proofField(visit)}<button>Change the limits</button>`)}
           <section><h2>Revoke</h2><p>Ends the key for ever.
           <a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
           : html`<p>Revoked ${visit.time(key.revoked_at)}.</p>`
@@ -252,6 +265,7 @@ async function askRevoke(deps: KeyDeps, visit: Visit): Promise<Reply> {
         ${visit.time(key.used_at)}.</p>`,
     action: `${PATH}/${key.key_id}/revoke`,
     button: 'Revoke the key',
+    asksForProof: true,
     back: PATH,
   });
 }

@@ -1,5 +1,5 @@
 import type { ApiRequest, Reply } from '../../../http/contract/route.ts';
-import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost } from '../answers.ts';
+import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost, tokenIn } from '../answers.ts';
 import { alert, field, html } from '../components.ts';
 import { flashMessage, showBare } from '../layout.ts';
 import { formOf, LONGEST_NEXT, type OpenRoute, type PageRoute } from '../routes.ts';
@@ -80,7 +80,7 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
 /** A longer name is no user's, however it is composed: it is cut, because a form's whole takes milliseconds to hash and to show. */
 const LONGEST_NAME = 801;
 
-async function logIn({ logIn }: LoginDeps, request: ApiRequest): Promise<Reply> {
+async function logIn({ logIn, logOut }: LoginDeps, request: ApiRequest): Promise<Reply> {
   const form = formOf(request);
   const name = (form.get('name') ?? '').slice(0, LONGEST_NAME).toWellFormed();
   const next = ownPath(form.get('next'));
@@ -96,7 +96,28 @@ async function logIn({ logIn }: LoginDeps, request: ApiRequest): Promise<Reply> 
     return loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429, retryAfter });
   }
   if ('secondStep' in outcome) return codePage({ next, secondStep: outcome.secondStep });
-  return redirectAfterPost(next, undefined, loginAndDeviceCookies(outcome.token, outcome.device));
+  await endEarlier(logOut, request);
+  return begun(request, next, outcome);
+}
+
+/** Ends the login that the new one takes the place of in the browser. */
+export async function endEarlier(logOut: LoginDeps['logOut'], request: ApiRequest): Promise<void> {
+  const earlier = tokenIn(request.header('cookie'));
+  if (earlier !== null) await logOut(earlier);
+}
+
+/** Leads to the page that was wanted, which learns of the login where it is not known that the browser keeps cookies. */
+function begun(
+  request: ApiRequest,
+  next: string,
+  { token, device }: { token: string; device: string },
+): Reply {
+  const keepsCookies = deviceIn(request.header('cookie')) !== null;
+  return redirectAfterPost(
+    next,
+    keepsCookies ? undefined : 'logged-in',
+    loginAndDeviceCookies(token, device),
+  );
 }
 
 interface CodeShown extends Pick<Shown, 'next' | 'error' | 'status' | 'retryAfter'> {
@@ -124,7 +145,7 @@ const codePage = ({ next, secondStep, error, status = 200, retryAfter }: CodeSho
     retryAfter,
   );
 
-async function enterCode({ enterCode }: LoginDeps, request: ApiRequest): Promise<Reply> {
+async function enterCode({ enterCode, logOut }: LoginDeps, request: ApiRequest): Promise<Reply> {
   const form = formOf(request);
   const next = ownPath(form.get('next'));
   const secondStep = form.get('second_step') ?? '';
@@ -143,7 +164,8 @@ async function enterCode({ enterCode }: LoginDeps, request: ApiRequest): Promise
     const message = `Too many attempts. Wait ${Math.ceil(retryAfter / 60)} min, then try again.`;
     return codePage({ next, secondStep, error: { message, code: 'login_limit' }, status: 429, retryAfter });
   }
-  return redirectAfterPost(next, undefined, loginAndDeviceCookies(outcome.token, outcome.device));
+  await endEarlier(logOut, request);
+  return begun(request, next, outcome);
 }
 
 /** Returns the path of a dashboard page, and the start page for any other target of a link. */

@@ -1,4 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import { shellQuoted } from '../../../http/contract/shell-text.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type Api, type ApiAnswer, type ErrorAnswer, mayChange, textOf, type Visit } from '../api.ts';
 import {
@@ -23,7 +24,10 @@ export interface LookupDeps {
   readonly usableKeys: (
     partnerId: string,
   ) => Promise<readonly { readonly key_id: string; readonly name: string }[]>;
-  /** The API as a key calls it, with its limits and its usage; null: the partner has no such key that can be used. */
+  /**
+   * The API as a key calls it, with its limits and its usage; null: the partner has no such key, or it cannot be used now, as over
+   * HTTP.
+   */
   readonly asKey: (visit: Visit, keyId: string) => Promise<Api | null>;
 }
 
@@ -64,9 +68,9 @@ async function lookup(deps: LookupDeps, visit: Visit, failed: ErrorAnswer | null
       ),
     });
   }
-  // A page with an address alone only fills in the form: asking is counted.
-  const shows = failed === null && ip !== '' && visit.query.has('key_id');
-  const api = shows ? await deps.asKey(visit, key.key_id) : null;
+  // A page with an address alone only fills in the form, and so does a link of another site: asking is counted.
+  const shows = failed === null && ip !== '' && visit.query.has('key_id') && !isFromElsewhere(visit);
+  const api = shows ? await deps.asKey(visit, asked) : null;
   const answer = api === null ? null : await api<LookupBody>('GET', '/v1/lookup', { query: { ip } });
   const fields = html`${field('IP address', 'ip', { value: ip, required: true, maxlength: 45, hint: 'IPv4 or IPv6, public.' })}
     ${select(
@@ -79,7 +83,7 @@ async function lookup(deps: LookupDeps, visit: Visit, failed: ErrorAnswer | null
   return show(visit, {
     title: 'Look up',
     section: 'Look up',
-    refused: failed,
+    refused: failed ?? (shows && api === null ? UNUSABLE : null),
     content: html`${
       mayChange(visit)
         ? form(visit, PATH, fields, 'filter')
@@ -90,6 +94,19 @@ async function lookup(deps: LookupDeps, visit: Visit, failed: ErrorAnswer | null
     ${answer !== null && result(visit, answer, ip)}
     ${ip !== '' && curls(visit.publicUrl, ip)}`,
   });
+}
+
+const UNUSABLE: ErrorAnswer = {
+  ok: false,
+  status: 409,
+  code: 'key_not_found',
+  message: 'This key cannot be used: it was revoked, has expired, or the account is suspended.',
+};
+
+/** Browsers say whether a page of another site leads here. */
+function isFromElsewhere({ request }: Visit): boolean {
+  const site = request.header('sec-fetch-site');
+  return site === 'cross-site' || site === 'same-site';
 }
 
 type Answer = ApiAnswer<LookupBody>;
@@ -130,16 +147,13 @@ const curls = (publicUrl: string, ip: string): Content =>
   html`<section><h2>The same with curl</h2>${copyable(
     'curl command',
     `curl -H "Authorization: Bearer $DOORPLATE_API_KEY" -H "Content-Type: application/json" \\
-  -d '${JSON.stringify({ ip })}' ${publicUrl}/v1/lookup`,
+  -d ${shellQuoted(JSON.stringify({ ip }))} ${shellQuoted(`${publicUrl}/v1/lookup`)}`,
   )}</section>`;
 
 async function submit(deps: LookupDeps, visit: Visit): Promise<Reply> {
   const [ip, key_id] = [textOf(visit, 'ip'), textOf(visit, 'key_id')];
   const api = await deps.asKey(visit, key_id);
-  if (api === null) {
-    const message = 'This key can no longer be used. Choose another one.';
-    return lookup(deps, visit, { ok: false, status: 409, code: 'key_not_found', message });
-  }
+  if (api === null) return lookup(deps, visit, UNUSABLE);
   const answer = await api<LookupBody>('POST', '/v1/lookup', { body: { ip } });
   return answer.ok ? redirectAfterPost(linkTo(PATH, { ip, key_id })) : lookup(deps, visit, answer);
 }

@@ -2,7 +2,7 @@ import { encodeQR } from 'qr';
 import type { Reply } from '../../../http/contract/route.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type Refused, textOf, type Visit } from '../api.ts';
-import { copyable, counted, field, form, type Html, html, notice, panel } from '../components.ts';
+import { copyable, counted, field, form, type Html, html, notice, panel, proofField } from '../components.ts';
 import { show } from '../layout.ts';
 import { SECOND_FACTOR_PATH as PATH, type PageRoute } from '../routes.ts';
 
@@ -17,10 +17,13 @@ interface ProposedSecret {
 export interface SecondFactorDeps {
   readonly isSetUp: (userId: string) => Promise<boolean>;
   readonly countRecoveryCodes: (userId: string) => Promise<number>;
-  readonly propose: (visit: Visit) => ProposedSecret;
-  /** Opens a proposal of this login again; null: it is none. */
-  readonly reopen: (visit: Visit, proposal: string) => ProposedSecret | null;
-  /** @returns the recovery codes; `stale`: the proposal is none of this login; `set`: there is a second factor already */
+  readonly propose: (visit: Visit) => Promise<ProposedSecret>;
+  /** Opens a proposal of this login again; null: it is none that can still be confirmed. */
+  readonly reopen: (visit: Visit, proposal: string) => Promise<ProposedSecret | null>;
+  /**
+   * @returns the recovery codes; `stale`: the proposal is none of this login that can still be confirmed; `set`: there is a second
+   *   factor already
+   */
   readonly enable: (
     visit: Visit,
     proposal: string,
@@ -28,10 +31,6 @@ export interface SecondFactorDeps {
   ) => Promise<readonly string[] | 'wrong' | 'stale' | 'set'>;
   readonly disable: (visit: Visit) => Promise<void>;
   readonly renewRecoveryCodes: (visit: Visit) => Promise<readonly string[]>;
-  /** Seconds until this user may try a password or code again; null: now. */
-  readonly tooMany: (visit: Visit) => Promise<number | null>;
-  /** Whether this is the user's password or a code. */
-  readonly isProven: (visit: Visit, passwordOrCode: string) => Promise<boolean>;
 }
 
 export const secondFactorPages = (deps: SecondFactorDeps): PageRoute[] => [
@@ -40,6 +39,7 @@ export const secondFactorPages = (deps: SecondFactorDeps): PageRoute[] => [
     method: 'POST',
     path: PATH,
     needs: 'read-only',
+    needsProof: true,
     beforeSecondFactor: true,
     handle: (visit) => enable(deps, visit),
   },
@@ -47,8 +47,9 @@ export const secondFactorPages = (deps: SecondFactorDeps): PageRoute[] => [
     method: 'POST',
     path: `${PATH}/recovery-codes`,
     needs: 'read-only',
+    needsProof: true,
     handle: (visit) =>
-      proven(deps, visit, async () =>
+      whereSetUp(deps, visit, async () =>
         codesPage(visit, 'New recovery codes', await deps.renewRecoveryCodes(visit)),
       ),
   },
@@ -56,26 +57,29 @@ export const secondFactorPages = (deps: SecondFactorDeps): PageRoute[] => [
     method: 'POST',
     path: `${PATH}/disable`,
     needs: 'read-only',
+    needsProof: true,
     handle: (visit) =>
-      proven(deps, visit, async () => {
+      whereSetUp(deps, visit, async () => {
         await deps.disable(visit);
         return redirectAfterPost('/dashboard/account', 'second-factor-off');
       }),
   },
 ];
 
-const refusedWith = (status: number, code: string, message: string, retryAfter?: number): Refused => ({
+const whereSetUp = async (deps: SecondFactorDeps, visit: Visit, act: () => Promise<Reply>): Promise<Reply> =>
+  (await deps.isSetUp(visit.user.user_id)) ? act() : redirectAfterPost(PATH);
+
+const refusedWith = (status: number, code: string, message: string): Refused => ({
   ok: false,
   status,
   code,
   message,
-  ...(retryAfter === undefined ? {} : { retryAfter }),
 });
 
 async function page(deps: SecondFactorDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
   return (await deps.isSetUp(visit.user.user_id))
     ? managePage(deps, visit, refused)
-    : setUpPage(visit, deps.propose(visit), refused);
+    : setUpPage(visit, await deps.propose(visit), refused);
 }
 
 function setUpPage(visit: Visit, { secret, uri, proposal }: ProposedSecret, refused: Refused): Reply {
@@ -89,11 +93,12 @@ function setUpPage(visit: Visit, { secret, uri, proposal }: ProposedSecret, refu
       <li><p>Open an authenticator app on your phone: Google Authenticator, Microsoft Authenticator or 1Password, for example.</p></li>
       <li><p>Scan this code with it, or type the secret in.</p>${qrCode(uri)}
         ${copyable('Secret', secret.replaceAll(/(.{4})(?=.)/g, '$1 '))}</li>
-      <li><p>Enter the six digits that the app shows.</p>${form(
+      <li><p>Enter the six digits that the app shows, and your password.</p>${form(
         visit,
         PATH,
         html`<input type="hidden" name="proposal" value="${proposal}">
-        ${codeField('Code')}<button>Turn on the second factor</button>`,
+        ${codeField('Code')}
+        ${proofField(visit)}<button>Turn on the second factor</button>`,
       )}</li>
     </ol>
     <p class="soft">Then you get ten recovery codes for the day on which you do not have your phone. Your other logins end.</p>`,
@@ -105,15 +110,20 @@ const codeField = (label: string): Html =>
 
 /** Modules of the margin that readers need around a code. */
 const MARGIN = 4;
+/** Pixels of a module, so that a camera tells one from the next however long the user's name makes the code. */
+const MODULE_PIXELS = 4;
+const MIN_WIDTH = 200;
 
 /** Dark on light in every colour scheme, because not all readers take the reverse. */
 function qrCode(text: string): Html {
   const rows = encodeQR(text, 'raw', { border: MARGIN });
   const size = rows.length;
+  const width = Math.max(MIN_WIDTH, size * MODULE_PIXELS);
   const dark = rows.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : [])));
-  return html`<svg class="qr" viewBox="0 0 ${size} ${size}" width="200" height="200" role="img" shape-rendering="crispEdges"
+  // Never narrower, on a narrow screen neither: it is scrolled there.
+  return html`<div class="wide"><svg class="qr" viewBox="0 0 ${size} ${size}" width="${width}" height="${width}" role="img" shape-rendering="crispEdges"
     aria-label="QR code with the secret that stands below"><rect width="${size}" height="${size}" fill="#fff"/>
-    <path fill="#000" d="${dark.join('')}"/></svg>`;
+    <path fill="#000" d="${dark.join('')}"/></svg></div>`;
 }
 
 async function enable(deps: SecondFactorDeps, visit: Visit): Promise<Reply> {
@@ -121,7 +131,7 @@ async function enable(deps: SecondFactorDeps, visit: Visit): Promise<Reply> {
   const outcome = await deps.enable(visit, proposal, textOf(visit, 'code'));
   switch (outcome) {
     case 'wrong': {
-      const again = deps.reopen(visit, proposal);
+      const again = await deps.reopen(visit, proposal);
       const refused = refusedWith(
         400,
         'wrong_code',
@@ -133,7 +143,11 @@ async function enable(deps: SecondFactorDeps, visit: Visit): Promise<Reply> {
       return page(
         deps,
         visit,
-        refusedWith(400, 'stale_secret', 'This secret is not valid any more. Scan the new code.'),
+        refusedWith(
+          400,
+          'stale_secret',
+          'This secret is not valid any more: it is for ten minutes, and for one set-up. Scan the new code.',
+        ),
       );
     case 'set':
       return page(
@@ -159,6 +173,8 @@ const codesPage = (visit: Visit, title: string, codes: readonly string[]): Reply
       <p><a class="button" href="/dashboard/account">I have kept them</a></p>`,
   });
 
+const PROOF = 'Your password, or a code of the app';
+
 async function managePage(deps: SecondFactorDeps, visit: Visit, refused: Refused): Promise<Reply> {
   const left = await deps.countRecoveryCodes(visit.user.user_id);
   return show(visit, {
@@ -174,7 +190,7 @@ async function managePage(deps: SecondFactorDeps, visit: Visit, refused: Refused
       ${form(
         visit,
         `${PATH}/recovery-codes`,
-        html`${proofField('proof')}<button class="quiet">Make new recovery codes</button>`,
+        html`${proofField(visit, 'proof', PROOF)}<button class="quiet">Make new recovery codes</button>`,
       )}`,
     )}
     ${panel(
@@ -183,43 +199,10 @@ async function managePage(deps: SecondFactorDeps, visit: Visit, refused: Refused
       ${form(
         visit,
         `${PATH}/disable`,
-        html`${proofField('proof_off')}<button class="danger">Turn off the second factor</button>`,
+        html`${proofField(visit, 'proof-off', PROOF)}<button class="danger">Turn off the second factor</button>`,
       )}`,
     )}
     </div>
     <p><a href="/dashboard/account">Your account</a></p>`,
   });
-}
-
-/** `name` differs in the two forms of the page, because it is the field's id too. */
-const proofField = (name: 'proof' | 'proof_off'): Html =>
-  field('Your password, or a code of the app', name, {
-    type: 'password',
-    required: true,
-    autocomplete: 'current-password',
-  });
-
-const tooMany = (wait: number): Refused =>
-  refusedWith(
-    429,
-    'too_many_attempts',
-    `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`,
-    wait,
-  );
-
-/** Does what needs the password or a code, which the form has. */
-async function proven(deps: SecondFactorDeps, visit: Visit, act: () => Promise<Reply>): Promise<Reply> {
-  if (!(await deps.isSetUp(visit.user.user_id))) return redirectAfterPost(PATH);
-  const wait = await deps.tooMany(visit);
-  if (wait !== null) return page(deps, visit, tooMany(wait));
-  if (await deps.isProven(visit, visit.form.get('proof') ?? visit.form.get('proof_off') ?? '')) return act();
-  return page(
-    deps,
-    visit,
-    refusedWith(
-      400,
-      'wrong_proof',
-      'This is neither your password nor a code that counts. Nothing was changed.',
-    ),
-  );
 }

@@ -22,6 +22,7 @@ import {
   noMatch,
   notice,
   panel,
+  proofField,
   searchForm,
   secretOnce,
   select,
@@ -88,12 +89,19 @@ const FEW = 10;
 
 export const teamPages = (deps: TeamDeps): PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'POST', path: `${PATH}/invitations`, needs: 'owner', handle: (visit) => invite(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/invitations`,
+    needs: 'owner',
+    needsProof: true,
+    handle: (visit) => invite(deps, visit),
+  },
   { method: 'POST', path: `${PATH}/withdraw`, needs: 'owner', handle: (visit) => withdraw(deps, visit) },
   {
     method: 'POST',
     path: `${PATH}/second-factor`,
     needs: 'owner',
+    needsProof: true,
     handle: (visit) => setRequirement(deps, visit),
   },
   { method: 'GET', path: `${PATH}/:user_id`, needs: 'owner', handle: (visit) => one(deps, visit) },
@@ -101,6 +109,7 @@ export const teamPages = (deps: TeamDeps): PageRoute[] => [
     method: 'POST',
     path: `${PATH}/:user_id/role`,
     needs: 'owner',
+    needsProof: true,
     handle: (visit) => changeRole(deps, visit),
   },
   {
@@ -109,7 +118,13 @@ export const teamPages = (deps: TeamDeps): PageRoute[] => [
     needs: 'owner',
     handle: (visit) => askRemove(deps, visit),
   },
-  { method: 'POST', path: `${PATH}/:user_id/remove`, needs: 'owner', handle: (visit) => remove(deps, visit) },
+  {
+    method: 'POST',
+    path: `${PATH}/:user_id/remove`,
+    needs: 'owner',
+    needsProof: true,
+    handle: (visit) => remove(deps, visit),
+  },
   {
     method: 'GET',
     path: `${PATH}/:user_id/reset-password`,
@@ -120,6 +135,7 @@ export const teamPages = (deps: TeamDeps): PageRoute[] => [
     method: 'POST',
     path: `${PATH}/:user_id/reset-password`,
     needs: 'owner',
+    needsProof: true,
     handle: (visit) => reset(deps, visit),
   },
 ];
@@ -178,6 +194,7 @@ async function list(deps: TeamDeps, visit: Visit, refused: Refused = null): Prom
         `${PATH}/invitations`,
         html`${roleSelect(refused === null ? 'member' : (roleIn(visit) ?? 'member'))}
         ${field('For whom', 'note', { value: textOf(visit, 'note'), maxlength: 100, hint: 'A note for you and the other owners, “Ada, sales” for example.' })}
+        ${proofField(visit)}
         <button>Make the link</button>`,
       )}</section>`
     }
@@ -214,14 +231,14 @@ const requirement = (visit: Visit, { second_factor_required }: TeamOverview): Co
       ${form(
         visit,
         `${PATH}/second-factor`,
-        html`<input type="hidden" name="required" value="no"><button class="quiet">Stop requiring it</button>`,
+        html`<input type="hidden" name="required" value="no">${proofField(visit, 'proof-required', 'Your password, for this setting')}<button class="quiet">Stop requiring it</button>`,
       )}`
     : html`<p>Everybody may have one. If you require it, whoever has none sets one up with the next page, before anything else:
       you too. Whoever loses phone and recovery codes needs an owner, or the operator, to get in again.</p>
       ${form(
         visit,
         `${PATH}/second-factor`,
-        html`<input type="hidden" name="required" value="yes"><button class="quiet">Require a second factor</button>`,
+        html`<input type="hidden" name="required" value="yes">${proofField(visit, 'proof-required', 'Your password, for this setting')}<button class="quiet">Require a second factor</button>`,
       )}`;
 
 async function invite(deps: TeamDeps, visit: Visit): Promise<Reply> {
@@ -284,7 +301,7 @@ async function one(deps: TeamDeps, visit: Visit, refused: Refused = null): Promi
     ${panel(
       'Role',
       html`<p>It holds from the next page on.${isSelf && ' This is your own.'}</p>
-      ${form(visit, `${path}/role`, html`${roleSelect(member.role)}<button class="quiet">Change the role</button>`)}`,
+      ${form(visit, `${path}/role`, html`${roleSelect(member.role)}${proofField(visit)}<button class="quiet">Change the role</button>`)}`,
     )}
     ${panel(
       'Access',
@@ -320,6 +337,7 @@ async function askRemove(deps: TeamDeps, visit: Visit, refused: Refused = null):
       The user name cannot be used again. Keys, websites and webhooks stay.</p>`,
     action: `${PATH}/${member.user_id}/remove`,
     button: 'Remove the user',
+    asksForProof: true,
     back: `${PATH}/${member.user_id}`,
   });
 }
@@ -345,7 +363,7 @@ async function askReset(deps: TeamDeps, visit: Visit, refused: Refused = null): 
         html`${
           member.second_factor &&
           checkbox('Turn off the second factor too, because the phone is lost', 'second_factor', 'off', false)
-        }<button class="danger">Reset the password</button> <a class="button quiet" href="${path}">Cancel</a>`,
+        }${proofField(visit)}<button class="danger">Reset the password</button> <a class="button quiet" href="${path}">Cancel</a>`,
       )}</section>`,
   });
 }
