@@ -1,5 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { shellQuoted } from '../../http/contract/shell-text.ts';
 import { openClient } from '../../platform/postgres/pool.ts';
 
 /** PostgreSQL's own defaults. */
@@ -124,9 +125,18 @@ export const grantAnalyst = (url: string, user: string): Promise<Grant> =>
     await runAll(db, statements);
     const notes = await limitMore(db, user);
     const { host, port, database = '' } = db;
-    const connect = `psql "host=${host} port=${port} dbname=${database} user=${user}"`;
+    const connect = `psql ${shellQuoted(conninfo({ host, port, dbname: database, user }))}`;
     return { granted: { user, role, database, host, port, password, connect }, notes };
   });
+
+/** Writes a connection string of libpq (PostgreSQL, 32.1.1.1), whose values may hold blanks and quotes. */
+const conninfo = (values: Readonly<Record<string, string | number>>): string =>
+  Object.entries(values)
+    .map(([name, value]) => [name, String(value)] as const)
+    .map(([name, text]) =>
+      /^[^\s'\\]+$/.test(text) ? `${name}=${text}` : `${name}='${text.replaceAll(/['\\]/g, '\\$&')}'`,
+    )
+    .join(' ');
 
 /**
  * Revokes the access; sessions of the user are refused from their next statement on. @returns whether the user was dropped

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { clientOf } from '../support/analysts.ts';
@@ -59,7 +61,7 @@ describe('doorplate analytics', () => {
   it('grants a user, which reads the views over the printed socket, and revokes the grant', async () => {
     const granted = await json('analytics', 'grant', 'alice');
     expect(granted).toMatchObject({ user: 'alice', role: 'doorplate_analyst', database: 'doorplate' });
-    expect(granted.connect).toBe(`psql "host=${granted.host} port=5432 dbname=doorplate user=alice"`);
+    expect(granted.connect).toBe(`psql 'host=${granted.host} port=5432 dbname=doorplate user=alice'`);
     const alice = clientOf(granted);
     await alice.connect();
     const { rows } = await alice.query('select session_id from sessions');
@@ -71,6 +73,12 @@ describe('doorplate analytics', () => {
     expect(again).toMatchObject({ code: 1, stderr: 'doorplate: analyst_not_found: alice\n' });
     expect((await service.cli('analytics', 'grant', 'doorplate')).code).toBe(1);
     expect((await service.cli('analytics', 'grant')).code).toBe(2);
+  });
+
+  it('prints a line for psql that a shell and libpq read as it is meant, whatever the name holds', async () => {
+    const { connect, host } = await json('analytics', 'grant', `o'b $x"y\\`);
+    const { stdout } = await promisify(execFile)('sh', ['-c', `psql() { printf %s "$1"; }; ${connect}`]);
+    expect(stdout).toBe(`host=${host} port=5432 dbname=doorplate user='o\\'b $x"y\\\\'`);
   });
 });
 

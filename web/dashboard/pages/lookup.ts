@@ -1,7 +1,15 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import { shellQuoted } from '../../../http/contract/shell-text.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type Api, type ApiAnswer, type ErrorAnswer, mayChange, textOf, type Visit } from '../api.ts';
+import {
+  type Api,
+  type ApiAnswer,
+  type ErrorAnswer,
+  isOwner,
+  mayChange,
+  textOf,
+  type Visit,
+} from '../api.ts';
 import {
   alert,
   badge,
@@ -64,7 +72,7 @@ async function lookup(deps: LookupDeps, visit: Visit, failed: ErrorAnswer | null
       section: 'Look up',
       content: nothingYet(
         'No key yet',
-        html`A lookup is made with one of your keys, within its limits. <a href="/dashboard/keys">Create a key</a>`,
+        html`A lookup is made with one of your keys, within its limits. ${isOwner(visit) ? html`<a href="/dashboard/keys">Create a key</a>` : 'An owner of your team creates keys.'}`,
       ),
     });
   }
