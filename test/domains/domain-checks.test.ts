@@ -54,6 +54,7 @@ afterEach(async () => {
 const commandsOf = () =>
   createDomainCommands({
     store: stack.store,
+    serviceHost: SERVICE_HOST,
     ownHosts: [SERVICE_HOST],
     trackerRefusal: async () => null,
     isFull: async () => false,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ClaimRefusal, DomainCommands, TrackerName } from '../../commands/domains/manage-domains.ts';
+import { isCnameTarget } from '../../domain/hostnames/hostname.ts';
 import type { Position } from '../../event-store/port.ts';
 import { MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
@@ -68,11 +69,16 @@ async function create(deps: DomainRouteDeps, request: PartnerRequest): Promise<R
 }
 
 function claimRefused(
-  { tokenOf }: DomainRouteDeps,
+  { serviceHost, tokenOf }: DomainRouteDeps,
   request: PartnerRequest,
   code: ClaimRefusal,
   hostname: string,
 ): Reply {
+  if (code === 'invalid_domain' && !isCnameTarget(serviceHost)) {
+    return refusal(request, code, {
+      message: `A custom domain is a CNAME record, which cannot point at ${serviceHost}: the operator has to set PUBLIC_URL to a host name first.`,
+    });
+  }
   if (code !== 'domain_active_elsewhere') return refusal(request, code);
   const { partner_id } = request.caller;
   const { name, value } = verificationOf(hostname, partner_id, tokenOf);

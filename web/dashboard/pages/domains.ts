@@ -1,3 +1,4 @@
+import { isCnameTarget } from '../../../domain/hostnames/hostname.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import type { DomainBody } from '../../../read-api/domains/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
@@ -119,10 +120,7 @@ const NO_HOST_NAME =
   'Custom domains are CNAME records, which point at a host name. This service is reached by an address: whoever runs it has to set PUBLIC_URL to a host name first.';
 
 /** Whether the service has a name that a CNAME record can hold. */
-function hasHostName({ publicUrl }: Visit): boolean {
-  const { hostname } = new URL(publicUrl);
-  return /\.[a-z][a-z\d-]*$/i.test(hostname);
-}
+const hasHostName = ({ publicUrl }: Visit): boolean => isCnameTarget(new URL(publicUrl).hostname);
 
 async function create(deps: DomainDeps, visit: Visit): Promise<Reply> {
   if (!hasHostName(visit)) {
