@@ -95,19 +95,17 @@ it('tells that the connection is lost where it could not be made', async () => {
 
 it('listeners that join at once send one statement after the other, as pg asks', async () => {
   const { url, drop } = await testDatabase();
-  const query = pg.Client.prototype.query;
+  const query = pg.Client.prototype.query as (this: pg.Client, text: string) => Promise<unknown>;
   let running = 0;
   let most = 0;
-  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(async function (
-    this: pg.Client,
-    text: string,
-  ) {
+  async function counted(this: pg.Client, text: string): Promise<unknown> {
     running += 1;
     most = Math.max(most, running);
-    await (query.call(this, text) as unknown as Promise<unknown>).finally(() => {
+    return query.call(this, text).finally(() => {
       running -= 1;
     });
-  } as never);
+  }
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(counted as never);
   const listenTo = (channel: string) =>
     new Listener({ url, channels: [channel], onNotification: () => undefined });
   const first = listenTo('first');
