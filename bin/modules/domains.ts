@@ -63,7 +63,6 @@ export function domainRoutes(context: ApiContext): Route[] {
   const proofs = createSemaphores(PROOFS_OF_PARTNER);
   const commands = createDomainCommands({
     store,
-    serviceHost,
     ownHosts: [serviceHost, ...config.PUBLIC_HOSTS],
     trackerRefusal: ({ partner_id, tracker_id }) => trackerCommands.absence(partner_id, tracker_id),
     isFull: (partnerId) => hasAllDomains(db, partnerId),

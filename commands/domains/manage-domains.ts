@@ -12,7 +12,6 @@ import {
   type DomainRefusal,
   domainDecider,
   domainStream,
-  isCnameTarget,
   isDomainName,
   type Name,
   needsProof,
@@ -84,8 +83,6 @@ export interface TrackerName {
 
 interface DomainCommandDeps {
   readonly store: EventStore;
-  /** The host of the service's URL, which domains must point at. */
-  readonly serviceHost: string;
   /** The service's own host names, which no partner can claim. */
   readonly ownHosts: readonly string[];
   /** Returns why a tracker cannot have domains; null if it can. */
@@ -165,12 +162,12 @@ export type DomainCommands = ReturnType<typeof createDomainCommands>;
 
 /** Returns whether the tracker may claim the name, before a slot is taken that would have to be freed again. */
 async function claimability(
-  { serviceHost, ownHosts, trackerRefusal, isFull, isProven }: DomainCommandDeps,
+  { ownHosts, trackerRefusal, isFull, isProven }: DomainCommandDeps,
   names: NamesBatcher,
   of: TrackerName,
   hostname: string,
 ): Promise<Result<{ readonly proven: boolean }, ClaimRefusal>> {
-  if (!isCnameTarget(serviceHost) || !isDomainName(hostname, ownHosts)) return refuse('invalid_domain');
+  if (!isDomainName(hostname, ownHosts)) return refuse('invalid_domain');
   const refused = await trackerRefusal(of);
   if (refused !== null) return refuse(refused);
   const name = await names.readState(domainStream(hostname), (state) => state);

@@ -17,16 +17,7 @@ const MAX_LENGTH = 253;
 export const isDomainName = (text: string, ownHosts: readonly string[]): boolean =>
   isHostname(text) && !ownHosts.some((own) => text === own || text.endsWith(`.${own}`));
 
-/**
- * Returns whether a CNAME record can name the service's host: a name of at least two labels, not an address and not `localhost`.
- * @param serviceHost of the service's URL, without a port; an IPv6 address in brackets
- */
-export const isCnameTarget = (serviceHost: string): boolean => NAME_WITH_DOT.test(serviceHost);
-
-/** The last label of an address begins with a digit, or is in brackets. */
-const NAME_WITH_DOT = /\.[a-z][a-z\d-]*$/i;
-
-/** Does the same as `isDomainName` for any host name, including the service's own. */
+/** Does the same for any host name, including the service's own. */
 export function isHostname(text: string): boolean {
   if (text.length > MAX_LENGTH || !text.includes('.') || !text.split('.').every(isLabel)) return false;
   // Rejects `1.2.3.4`, and what browsers parse as an address, such as `1.2.0x3`.

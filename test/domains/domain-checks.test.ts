@@ -54,7 +54,6 @@ afterEach(async () => {
 const commandsOf = () =>
   createDomainCommands({
     store: stack.store,
-    serviceHost: SERVICE_HOST,
     ownHosts: [SERVICE_HOST],
     trackerRefusal: async () => null,
     isFull: async () => false,

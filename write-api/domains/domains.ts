@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { ClaimRefusal, DomainCommands, TrackerName } from '../../commands/domains/manage-domains.ts';
-import { isCnameTarget } from '../../domain/hostnames/hostname.ts';
 import type { Position } from '../../event-store/port.ts';
 import { MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
@@ -11,6 +10,7 @@ import {
   type Reply,
 } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
+import { isCnameTarget } from '../../http/server/own-host.ts';
 import {
   createDomainOperation,
   deleteDomainOperation,
@@ -56,6 +56,11 @@ async function create(deps: DomainRouteDeps, request: PartnerRequest): Promise<R
   if (tracker === null) return refusal(request, 'invalid_tracker');
   const { hostname } = body.data;
   if (typeof hostname !== 'string') return refusal(request, 'invalid_domain');
+  if (!isCnameTarget(deps.serviceHost)) {
+    return refusal(request, 'invalid_domain', {
+      message: `A custom domain is a CNAME record, which cannot point at ${deps.serviceHost}: the operator has to set PUBLIC_URL to a host name first.`,
+    });
+  }
   const claimed = await deps.commands.claim(tracker, hostname, commandContext(request));
   if (!claimed.ok) return claimRefused(deps, request, claimed.refusal, hostname);
   const { domain, needsProof, position } = claimed.value;
@@ -69,16 +74,11 @@ async function create(deps: DomainRouteDeps, request: PartnerRequest): Promise<R
 }
 
 function claimRefused(
-  { serviceHost, tokenOf }: DomainRouteDeps,
+  { tokenOf }: DomainRouteDeps,
   request: PartnerRequest,
   code: ClaimRefusal,
   hostname: string,
 ): Reply {
-  if (code === 'invalid_domain' && !isCnameTarget(serviceHost)) {
-    return refusal(request, code, {
-      message: `A custom domain is a CNAME record, which cannot point at ${serviceHost}: the operator has to set PUBLIC_URL to a host name first.`,
-    });
-  }
   if (code !== 'domain_active_elsewhere') return refusal(request, code);
   const { partner_id } = request.caller;
   const { name, value } = verificationOf(hostname, partner_id, tokenOf);
