@@ -4,6 +4,7 @@ import { olderProcess } from '../platform/postgres/upgrade-path.ts';
 import { allProjections } from '../projections/all.ts';
 import { GrantRefused, grantAnalyst, revokeAnalyst } from './analytics/analysts.ts';
 import { exportChanges, LoadRefused } from './analytics/export-changes.ts';
+import { TargetBusy } from './analytics/export-lock.ts';
 import { type ExportOptions, exportView } from './analytics/export-view.ts';
 import { UnknownView } from './analytics/views.ts';
 import { instant } from './options.ts';
@@ -64,8 +65,8 @@ export function addExportCommand(program: Command): void {
         const exporting = since === undefined ? whole(of, options) : changed(of, since, session);
         const exported = await exporting.catch((error: unknown) => {
           if (stopped.signal.aborted) throw new Refused('stopped: no file was written');
-          const isRefusal = error instanceof UnknownView || error instanceof LoadRefused;
-          throw isRefusal ? new Refused(error.message) : error;
+          const isRefusal = [UnknownView, LoadRefused, TargetBusy].some((kind) => error instanceof kind);
+          throw isRefusal ? new Refused((error as Error).message) : error;
         });
         print(exported, json);
       });

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Runtime } from '../bin/runtime.ts';
 import { readLedger } from '../commands/billing/read-for-audit.ts';
 import { type Anchor, anchorSchema } from '../domain/billing/anchors.ts';
+import { readText } from '../platform/text-file.ts';
 import { auditBilling, type BillingAudit, makeAnchor } from '../processors/billing/audit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
 import { auditAlert, recordAlerts } from '../processors/operations/operator-alerts.ts';
@@ -51,7 +51,7 @@ function anchorsFrom(text: string): string | readonly Anchor[] {
   if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
   let lines: string[];
   try {
-    lines = readFileSync(text, 'utf8').split('\n');
+    lines = readText(text).split('\n');
   } catch {
     throw new InvalidArgumentError('neither a file that can be read nor a digest of 64 hexadecimal digits');
   }

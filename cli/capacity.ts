@@ -1,8 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, loadConfig } from '../platform/config/config.ts';
 import { openDataFolder } from '../platform/config/data-folder.ts';
+import { readText } from '../platform/text-file.ts';
 import { type Figures, figuresSchema, scaledTo } from './capacity/figures.ts';
 import type { Settings } from './capacity/limits.ts';
 import type { Store, Traffic } from './capacity/model.ts';
@@ -125,7 +126,7 @@ function readCalibration(config: Config, options: Where): Figures | null {
   const again = 'measure again with --calibrate';
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readText(file);
   } catch (error) {
     if (options.calibration === undefined && (error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw new Refused(`--calibration: ${(error as Error).message}; ${again}`);

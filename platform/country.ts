@@ -1,5 +1,5 @@
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { open } from 'maxmind';
 import type { Logger } from 'pino';
 import { parsePublicAddress } from '../domain/kernel/address.ts';
 import { describeMmdb, type Mmdb, openMmdb, openReloadingFile } from './data-file.ts';
@@ -42,10 +42,19 @@ export async function createCountries(file: string | undefined, log: Logger): Pr
   return { countryOf, close };
 }
 
-/** Returns the name of the table of countries and when it was built, milliseconds. @throws Error if it cannot be read */
-export async function ageOfCountries(file = packagedFile()): Promise<{ name: string; builtAt: number }> {
-  const { metadata } = await open(file);
-  return { name: metadata.databaseType, builtAt: metadata.buildEpoch.getTime() };
+/**
+ * Reads the table of countries as a start does. @returns its name and when it was built (milliseconds; null: unknown)
+ * @throws Error as `createCountries`
+ */
+export async function readCountries(
+  file = packagedFile(),
+): Promise<{ name: string; builtAt: number | null }> {
+  try {
+    const { type: name, builtAt } = openCountries(await readFile(file));
+    return { name, builtAt };
+  } catch (error) {
+    throw new Error(`COUNTRY_MMDB ${file}: ${(error as Error).message}`);
+  }
 }
 
 function openCountries(content: Buffer): Mmdb {

@@ -87,6 +87,8 @@ const isSame = (a: Stats | null, b: Stats | null): boolean =>
 export interface Mmdb {
   /** `database_type` of its metadata. */
   readonly type: string;
+  /** When it was built, milliseconds; null: unknown. */
+  readonly builtAt: number | null;
   /** Returns the record of a canonical address; null if there is none. */
   find(ip: string): unknown;
   /** Returns up to `count` records from the beginning of its IPv4 space, or else of its IPv6 space. */
@@ -108,20 +110,36 @@ export function openMmdb(content: Buffer): Mmdb {
   if (content[0] === 0x1f && content[1] === 0x8b) throw new Error('the file is packed by gzip: unpack it');
   if (content.subarray(0, 4).equals(ZIP)) throw new Error('the file is a ZIP archive: unpack it');
   if (!content.includes(METADATA)) throw new Error('the file is not an MMDB database');
-  const reader = new Reader<MmdbRecord>(content);
-  const { databaseType, ipVersion, searchTreeSize } = reader.metadata;
+  const reader = unlessDamaged(() => new Reader<MmdbRecord>(content));
+  const { databaseType, ipVersion, searchTreeSize, buildEpoch } = reader.metadata;
+  if (typeof databaseType !== 'string' || ![4, 6].includes(ipVersion) || !(searchTreeSize > 0))
+    throw new Error(DAMAGED);
   if (searchTreeSize + SEPARATOR_BYTES > content.length) throw new Error('the file is cut off');
+  const builtAt = buildEpoch.getTime();
   const mmdb: Mmdb = {
     type: databaseType,
+    builtAt: Number.isNaN(builtAt) ? null : builtAt,
     // A lookup of an IPv6 address in an IPv4 tree would read past its end.
-    find: (ip) => (ip.includes(':') && ipVersion !== 6 ? null : reader.get(ip)),
-    sample: (count) => {
-      const ipv4 = recordsFrom(reader, 32, count);
-      return ipv4.length > 0 || ipVersion !== 6 ? ipv4 : recordsFrom(reader, 128, count);
-    },
+    find: (ip) => (ip.includes(':') && ipVersion !== 6 ? null : unlessDamaged(() => reader.get(ip))),
+    sample: (count) =>
+      unlessDamaged(() => {
+        const ipv4 = recordsFrom(reader, 32, count);
+        return ipv4.length > 0 || ipVersion !== 6 ? ipv4 : recordsFrom(reader, 128, count);
+      }),
   };
   mmdb.sample(1);
   return mmdb;
+}
+
+const DAMAGED = 'the file is damaged';
+
+/** The library says of damaged data what it stumbled on, such as an unknown type or too deep a recursion. */
+function unlessDamaged<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new Error(DAMAGED, { cause: error });
+  }
 }
 
 /** Says what a database holds, for the error that refuses it. `records`: of its `sample`. */

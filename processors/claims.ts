@@ -15,6 +15,10 @@ export interface Claim {
   readonly attempt: number;
   /** The partner that it counts for; null: not known. */
   readonly partner: string | null;
+  /** Whether it was held back, and is made now to see whether what held it back can be used again. */
+  readonly probe: boolean;
+  /** When it was due, ISO 8601. */
+  readonly due: string;
 }
 
 /** A table with a row for each attempt that is due at a time. All but the names are SQL expressions over a row `w`. */
@@ -45,13 +49,25 @@ const isFree = ({ key, cycle, attempt }: DueAttempts): string => `(case when exi
     and (c.lease_until > $1 and c.lease_until <= $4 or c.held_by = any ($6))) then false else true end)`;
 
 /**
+ * Returns SQL that selects an attempt that `$10` held back, as a probe: of the items that failed least the one that was due last.
+ * A new item among any number that always fail is then the next.
+ */
+const probeText = ({ table, key, cycle, attempt, partner, dueAt }: DueAttempts): string => `
+  select w.${key}::text as item, ${cycle} as cycle, ${attempt} as attempt, ${partner} as partner, ${dueAt} as due, true as probe
+  from work.claim c join ${table} w on w.${key}::text = c.item and c.cycle = ${cycle} and c.attempt = ${attempt}
+  where c.held_by = $10 and (c.lease_until <= $1 or c.lease_until > $4)
+  order by c.attempt, c.lease_until desc limit 1 for update of w skip locked`;
+
+/**
  * Returns SQL that claims at most `$2` attempts: the earliest that are due at `$1`, of each partner so many that it has at most `$9`
  * with the `$8` that run in this process; and those that a fast clock recorded after `$5` and so scheduled too late.
+ * `withProbes`: one more that `$10` held back.
  */
-function claimText(due: DueAttempts): string {
+function claimText(due: DueAttempts, withProbes: boolean): string {
   const { table, key, cycle, attempt, dueAt, recordedAt, partner } = due;
   const select = `
-    select w.${key}::text as item, ${cycle} as cycle, ${attempt} as attempt, ${partner} as partner from ${table} w
+    select w.${key}::text as item, ${cycle} as cycle, ${attempt} as attempt, ${partner} as partner, ${dueAt} as due, false as probe
+    from ${table} w
     where ${isFree(due)}`;
   return `
     with earliest as (
@@ -64,7 +80,8 @@ function claimText(due: DueAttempts): string {
       ${select} and w.${key} = any (array(select id from earliest where nth <= $9)) for update of w skip locked),
     ahead as materialized (
       ${select} and ${dueAt} is not null and ${recordedAt} > $5 limit $2 for update of w skip locked),
-    claimed as materialized (table due union table ahead limit $2),
+    ${withProbes ? `probe as materialized (${probeText(due)}),` : ''}
+    claimed as materialized (${withProbes ? 'table probe union all' : ''} (table due union table ahead) limit $2),
     held as (
       insert into work.claim as held (item, cycle, attempt, lease_until)
       select item, cycle, attempt, $3 from claimed
@@ -75,12 +92,15 @@ function claimText(due: DueAttempts): string {
            (select count(*)::int from ahead) as ahead, (select min(${dueAt}) from ${table} w) as next`;
 }
 
-/** Ends a claim whose attempt was not made: it is due again as soon as `heldBy` can be used. */
-async function holdBack(pool: pg.Pool, { item, cycle, attempt }: Claim, heldBy: string, now: number) {
+/**
+ * Ends a claim whose attempt was not made: it is due again as soon as `heldBy` can be used. Its lease ends when the attempt was due,
+ * by which probes are chosen.
+ */
+async function holdBack(pool: pg.Pool, { item, cycle, attempt, due }: Claim, heldBy: string, now: number) {
   await pool.query({
     name: 'hold_back',
     text: 'update work.claim set lease_until = $4, held_by = $5 where item = $1 and cycle = $2 and attempt = $3',
-    values: [item, cycle, attempt, at(now), heldBy],
+    values: [item, cycle, attempt, at(Math.min(now, Date.parse(due))), heldBy],
   });
 }
 
@@ -122,6 +142,8 @@ export interface ClaimLoopOptions {
   readonly perPartner: number;
   /** Returns the names of what cannot be used now, such as providers: what one of them held back stays so. Default: none. */
   readonly heldBack?: () => readonly string[];
+  /** Returns the name of one of those for which a single attempt may be made now, to see whether it can be used; null: none. */
+  readonly probed?: () => string | null;
   /**
    * Makes the attempt and records its outcome. If it fails, the attempt is due again after its lease.
    * @returns the name of what held it back, so that nothing was recorded; otherwise null
@@ -147,11 +169,22 @@ const BATCH_WINDOW_MS = 20;
  * so an expired lease repeats an attempt and never loses one.
  */
 export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
-  const { pool, clock, due, leaseMs, slots, perPartner, heldBack = () => [], attempt, onFailed } = options;
+  const {
+    pool,
+    clock,
+    due,
+    leaseMs,
+    slots,
+    perPartner,
+    heldBack = () => [],
+    probed,
+    attempt,
+    onFailed,
+  } = options;
   const running = new Map<Promise<void>, Claim>();
   const stopping = new AbortController();
   const wakeup = createWakeup();
-  const text = claimText(due);
+  const text = claimText(due, probed !== undefined);
 
   async function make(claim: Claim): Promise<void> {
     const heldBy = await attempt(claim, stopping.signal);
@@ -192,6 +225,7 @@ export function startClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       values: [
         ...[at(now), limit, at(leaseUntil), at(aheadAfter(leaseUntil)), at(aheadAfter(now)), heldBack()],
         ...[[...ofPartners.keys()], [...ofPartners.values()], perPartner],
+        ...(probed === undefined ? [] : [probed()]),
       ],
     });
     const [row] = rows;

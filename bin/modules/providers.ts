@@ -37,8 +37,8 @@ export interface Providers {
   close(): Promise<void>;
 }
 
-/** A provider that keeps failing is called once in this many retry delays. */
-const BREAKER_DELAYS = 2;
+/** Retry delays in which a provider that keeps failing is called five times at most. */
+const BREAKER_PERIOD_DELAYS = 2;
 
 /** Opens the configured providers, limited over all processes. `metrics` null: a command. */
 export const openChain = (
@@ -53,7 +53,7 @@ export const openChain = (
       takeFromBudget: (provider, requestsPerDay) =>
         takeFromBudget(pool, provider, utcDay(clock.now()), requestsPerDay),
       today: () => utcDay(clock.now()),
-      breakerOpenMs: BREAKER_DELAYS * config.RETRY_BASE_SECONDS * 1_000,
+      breakerPeriodMs: BREAKER_PERIOD_DELAYS * config.RETRY_BASE_SECONDS * 1_000,
       onBreaker: (provider, isOpen) => metrics?.providers.breaker(provider, isOpen),
     },
     onReload: (provider, outcome) => metrics?.providers.reloaded(provider, outcome),

@@ -1,5 +1,4 @@
 import { Resolver } from 'node:dns/promises';
-import { readFile } from 'node:fs/promises';
 import { createEndpointCommands } from '../../commands/webhooks/manage-endpoints.ts';
 import { createRequestRecovery } from '../../commands/webhooks/recover-deliveries.ts';
 import { type RetryDeps, retryDelivery } from '../../commands/webhooks/retry-deliveries.ts';
@@ -13,6 +12,7 @@ import { sealText } from '../../platform/crypto/master-key.ts';
 import { shortCache } from '../../platform/limits/loaders.ts';
 import { Listener } from '../../platform/postgres/notifications.ts';
 import type { Metrics } from '../../platform/telemetry/metrics.ts';
+import { readText } from '../../platform/text-file.ts';
 import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
 import { sweepDeliveryClaims } from '../../processors/webhooks/delivery/claims.ts';
 import { startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
@@ -111,7 +111,7 @@ export async function openSender(
   isOwnDomain: (hostname: string, partnerId: string) => Promise<boolean>,
 ): Promise<Sender> {
   const { WEBHOOK_EXTRA_CA_FILE: caFile } = config;
-  const extraCa = caFile === undefined ? null : await readFile(caFile, 'utf8');
+  const extraCa = caFile === undefined ? null : readText(caFile);
   return createSender({ policy, clock, resolver: new Resolver(DNS), extraCa, isOwnDomain });
 }
 

@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { openClient } from '../../platform/postgres/pool.ts';
 import { CHANGES, type Changes, SINCE } from './changes.ts';
+import { lockTarget, partialName, removePartials } from './export-lock.ts';
 import { CELLS, type Cell, parquetFile, type RowFile } from './export-view.ts';
 import { findView, type View } from './views.ts';
 
@@ -45,34 +45,37 @@ const NO_DAY = '__HIVE_DEFAULT_PARTITION__';
 /**
  * Exports the rows of a view that changed after a position, as of one moment, as a folder of Parquet files, one a UTC day of the
  * view's time. The bound of the load is the position that all projections of the view have passed at that moment. The folder
- * appears under its name once it is complete; it replaces earlier loads from that position or a later one.
- * @throws LoadRefused, UnknownView, pg's and the file system's errors
+ * appears under its name once it is complete; it then replaces earlier loads from that position or a later one.
+ * @throws LoadRefused, TargetBusy, UnknownView, pg's and the file system's errors
  */
 export async function exportChanges(options: LoadOptions): Promise<Loaded> {
   const { url, since, out } = options;
   const db = await openClient(url, 'doorplate export', { types: CELLS });
-  const partial = join(out, options.view, `.${since}.${randomUUID()}.partial`);
+  const loads = join(out, options.view);
+  const partial = join(loads, partialName(`.${since}`));
   try {
     const changes = CHANGES[options.view];
     if (changes === undefined) throw await withoutPositions(db, options.view);
+    await mkdir(loads, { recursive: true, mode: 0o700 });
+    await lockTarget(db, out, options.view);
+    await removePartials(loads, null);
     const { view, position } = await beginLoad(db, options, changes);
+    await refuseOlder(loads, since, position);
     const sql = changesSql(view, changes, { since, position });
     const { rows: counts } = await db.query<{ total: bigint }>(
       `${sql.keys} select count(*) as total from changed`,
     );
     const total = Number(counts[0]?.total ?? 0);
-    await mkdir(partial, { recursive: true, mode: 0o700 });
+    await mkdir(partial, { mode: 0o700 });
     await db.query(`declare exported no scroll cursor for ${sql.rows}`);
     const written = await writeDays(db, { ...options, partial, total, name: `${since}-${position}` }, view);
-    const folder = join(out, view.name, `since=${since}`);
-    await removeLoadsFrom(join(out, view.name), since);
-    if (total > 0) await rename(partial, folder);
+    const folder = await publish(loads, since, total > 0 ? partial : null);
     return {
       view: view.name,
       since: String(since),
       position: String(position),
       ...written,
-      folder: total > 0 ? folder : null,
+      folder,
     };
   } finally {
     await rm(partial, { recursive: true, force: true });
@@ -108,7 +111,7 @@ async function beginLoad(
   const { position = null, forgotten = null } = rows[0] ?? {};
   if (since > (position ?? 0n)) {
     throw new LoadRefused(
-      `position_ahead: the read models of ${name} are at ${position ?? 0n}, before ${since}: begin again with --since 0 if the log was restored`,
+      `position_ahead: the read models of ${name} are at ${position ?? 0n}, before ${since}: begin again with --since 0 in an empty folder if the log was restored`,
     );
   }
   if (since > 0n && since < (forgotten ?? 0n)) {
@@ -216,10 +219,41 @@ function dayOf(time: Cell): string {
   return time instanceof Date ? time.toISOString().slice(0, 10) : String(time);
 }
 
-/** Removes loads that begin at the position or later: the new load covers all that they do. */
-async function removeLoadsFrom(folder: string, since: bigint): Promise<void> {
-  for (const name of await readdir(folder)) {
+/** Loads in a folder that begin at the position or later. Zeros may stand before their position. */
+async function loadsFrom(loads: string, since: bigint): Promise<string[]> {
+  return (await readdir(loads)).filter((name) => {
     const [, from] = /^since=(\d+)$/.exec(name) ?? [];
-    if (from !== undefined && BigInt(from) >= since) await rm(join(folder, name), { recursive: true });
+    return from !== undefined && BigInt(from) >= since;
+  });
+}
+
+/** @throws LoadRefused if a load that this one would replace ends later */
+async function refuseOlder(loads: string, since: bigint, position: bigint): Promise<void> {
+  for (const load of await loadsFrom(loads, since)) {
+    for (const file of await readdir(join(loads, load), { recursive: true })) {
+      const [, to] = /-(\d+)\.parquet$/.exec(file) ?? [];
+      if (to === undefined || BigInt(to) <= position) continue;
+      throw new LoadRefused(
+        `position_behind: the read models are at ${position}, and ${join(loads, load)} ends at ${to}: wait for them, or move it away if the log was restored`,
+      );
+    }
   }
+}
+
+/**
+ * Puts a load into its place, and then removes those that begin at its position or later: it covers all that they do. One of the same
+ * position keeps its name until it is gone; the new one has a zero more meanwhile, and for readers the same position.
+ * @param partial the complete load; null: nothing changed
+ * @returns the folder of the load
+ */
+async function publish(loads: string, since: bigint, partial: string | null): Promise<string | null> {
+  const covered = await loadsFrom(loads, since);
+  const name = `since=${since}`;
+  let first = name;
+  while (covered.includes(first)) first = first.replace('=', '=0');
+  if (partial !== null) await rename(partial, join(loads, first));
+  for (const load of covered) await rm(join(loads, load), { recursive: true });
+  if (partial === null) return null;
+  if (first !== name) await rename(join(loads, first), join(loads, name));
+  return join(loads, name);
 }

@@ -1,9 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { open, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import type { SchemaElement } from 'hyparquet';
 import pg from 'pg';
 import { type CsvCell, csvRow } from '../../platform/csv.ts';
 import { openClient } from '../../platform/postgres/pool.ts';
+import { lockTarget, partialName, removePartials } from './export-lock.ts';
 import { type ColumnType, findView, type View } from './views.ts';
 
 /** A cell's value; days are text as YYYY-MM-DD. */
@@ -117,13 +118,16 @@ const FETCHED_AT_ONCE = 5_000;
 /**
  * Exports a view, as of one moment, to a file ordered by the view's time. Rows are fetched and written in batches to a
  * temporary file, which is renamed at the end.
- * @throws UnknownView, pg's and the file system's errors
+ * @throws TargetBusy, UnknownView, pg's and the file system's errors
  */
 export async function exportView(options: ExportOptions): Promise<Exported> {
   const { url, format, out, signal } = options;
   const db = await openClient(url, 'doorplate export', { types: CELLS });
-  const partial = `${out}.${randomUUID()}.partial`;
+  const partial = partialName(out);
   try {
+    const [folder, name] = [dirname(out), basename(out)];
+    await lockTarget(db, folder, name);
+    await removePartials(folder, name);
     await db.query(`begin isolation level repeatable read read only; set local timezone to 'UTC'`);
     const view = await findView(db, options.view);
     // A file of another user under a guessed name, in /tmp for example, is never written to.

@@ -3,15 +3,15 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type pg from 'pg';
 import { NothingThere } from '../../bin/runtime.ts';
-import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { MINUTE } from '../../domain/kernel/time.ts';
 import { type Config, ConfigError, loadConfig } from '../../platform/config/config.ts';
 import { openDataFolder } from '../../platform/config/data-folder.ts';
-import { ageOfCountries } from '../../platform/country.ts';
 import { keysThatDoNotOpen } from '../../platform/crypto/keyring.ts';
 import { keyFileIn, loadMasterKey } from '../../platform/crypto/master-key.ts';
 import { checkMigrations } from '../../platform/postgres/migrate.ts';
 import { bad, type Check, good, type Result } from './check-result.ts';
 import { readDisk, readProcesses } from './facts.ts';
+import { checkCountries, checkExtraCa, checkProviders } from './file-checks.ts';
 import { checkNames, checkPorts, checkProxy } from './network-checks.ts';
 import { bytesText, durationText } from './problems.ts';
 import { type OpenStores, openStores, readStores, type StoreState } from './stores.ts';
@@ -46,6 +46,8 @@ export async function* examine(
   yield await run('data folder', () => checkFolder(config));
   yield await run('disk', () => checkDisk(config));
   yield await run('country data', () => checkCountries(config));
+  yield await run('providers', () => checkProviders(config));
+  if (config.WEBHOOK_EXTRA_CA_FILE !== undefined) yield await run('webhook CA', () => checkExtraCa(config));
   yield await run('names', () => checkNames(config));
 
   begins('stores');
@@ -156,16 +158,6 @@ async function checkDisk(config: Config): Promise<Result> {
   const detail = `${bytesText(free_bytes)} of ${bytesText(size_bytes)} are free`;
   if (free_bytes / size_bytes >= LEAST_FREE_SHARE) return good(detail);
   return bad(detail, 'make room, or move DATA_DIR to a larger disk: a full disk stops the store');
-}
-
-const OLD_COUNTRIES_DAYS = 400;
-
-async function checkCountries({ COUNTRY_MMDB: file }: Config): Promise<Result> {
-  const { name, builtAt } = await ageOfCountries(file);
-  const days = Math.floor((Date.now() - builtAt) / DAY);
-  const detail = `${days} ${days === 1 ? 'day' : 'days'} old, of at most ${OLD_COUNTRIES_DAYS} (${name})`;
-  if (days <= OLD_COUNTRIES_DAYS) return good(detail);
-  return bad(detail, 'upgrade Doorplate, or name a newer file: COUNTRY_MMDB=/data/dbip-country-lite.mmdb');
 }
 
 const LEAST_POSTGRES = 14;

@@ -56,6 +56,15 @@ export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
+const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
+
+/** Returns the IPv4 address that an address of the well-known prefix of NAT64 (RFC 6052) embeds; null for any other text. */
+export function embeddedIpv4(text: string): string | null {
+  const address = parseAddress(text);
+  if (address === null || address.kind() === 'ipv4' || !address.match(NAT64)) return null;
+  return address.toByteArray().slice(-4).join('.');
+}
+
 /** Returns whether the address is public in the sense of contract, Lookup 3. */
 const isPublic = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
   address.range() === 'unicast' &&

@@ -31,6 +31,15 @@ export function createOwnHost(
     (others.size > 0 && others.has(nameIn(host)));
 }
 
+/** The last label of an address begins with a digit, or is in brackets. */
+const NAME_OF_LABELS = /\.[a-z][a-z\d-]*$/i;
+
+/**
+ * Returns whether a CNAME record can lead to the service's host: a name of at least two labels, not an address and not `localhost`.
+ * @param host of the service's URL, without a port; an IPv6 address in brackets
+ */
+export const isCnameTarget = (host: string): boolean => NAME_OF_LABELS.test(host);
+
 /** Returns whether a Host header names this machine itself. */
 export const isLoopbackHost = (host: string): boolean => LOOPBACK.includes(nameIn(host));
 

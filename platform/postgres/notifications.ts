@@ -144,6 +144,8 @@ class Connection {
   readonly #listeners = new Set<Listener>();
   #client: pg.Client | null = null;
   #isConnected = false;
+  /** Ends after the statement before it: pg takes one at a time. */
+  #statement: Promise<unknown> = Promise.resolve();
 
   constructor(url: string) {
     this.#url = url;
@@ -194,7 +196,7 @@ class Connection {
   async #begin(client: pg.Client, listeners: readonly Listener[]): Promise<void> {
     const channels = new Set(listeners.flatMap((listener) => listener.channels));
     try {
-      await client.query([...channels].map((channel) => `listen ${channel}`).join(';'));
+      await this.#run(client, [...channels].map((channel) => `listen ${channel}`).join(';'));
     } catch {
       return this.#lose(client);
     }
@@ -204,8 +206,14 @@ class Connection {
   #ask(client: pg.Client): void {
     const asking = setInterval(() => {
       if (this.#client !== client) clearInterval(asking);
-      else client.query('select').catch(() => this.#lose(client));
+      else this.#run(client, 'select').catch(() => this.#lose(client));
     }, ASK_MS).unref();
+  }
+
+  #run(client: pg.Client, text: string): Promise<unknown> {
+    const running = this.#statement.then(() => client.query(text));
+    this.#statement = running.catch(() => undefined);
+    return running;
   }
 
   #lose(dead: pg.Client): void {

@@ -63,6 +63,7 @@ export function startEnrichmentAttempts(options: AttemptOptions, slots = MAX_CON
     slots,
     perPartner: MAX_CONCURRENT_ATTEMPTS_OF_PARTNER,
     heldBack: () => chain.flatMap(({ name, isHeldBack }) => (isHeldBack?.() ? [name] : [])),
+    probed: () => chain.find(({ hasProbe }) => hasProbe?.())?.name ?? null,
     attempt: (claim, stopping) => makeAttempt(options, claim, stopping),
     onFailed: (error, { cycle: roundNumber }) =>
       log.warn(
@@ -93,7 +94,7 @@ async function makeAttempt(
 
 async function attemptOn(
   options: AttemptOptions,
-  { item: ip, cycle: roundNumber, attempt }: Claim,
+  { item: ip, cycle: roundNumber, attempt, probe }: Claim,
   known: KnownEnrichment,
   stopping: AbortSignal,
 ): Promise<'completed' | 'failed' | { readonly heldBackBy: string } | null> {
@@ -101,7 +102,9 @@ async function attemptOn(
   const { state } = known;
   if (state.open?.round !== roundNumber || state.open.attempts + 1 !== attempt) return null;
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
-  const { combined, hasFailures, at } = await ask(options, ip, state, signal);
+  // An address that has failed waits for its turn behind those that have not.
+  const mayProbe = attempt === 1 || probe;
+  const { combined, hasFailures, at } = await ask(options, ip, state, mayProbe, signal);
   // An attempt that the shutdown cut short has no result; it is due again after its lease.
   if (stopping.aborted && hasFailures) return null;
   if (combined.outcome === 'held_back') return { heldBackBy: combined.by };
@@ -122,6 +125,7 @@ async function ask(
   { clock, chain, notes }: AttemptOptions,
   ip: string,
   { open, saved }: Enrichment,
+  mayProbe: boolean,
   signal: AbortSignal,
 ) {
   const incomplete = open?.kind === 'completion' && saved && !isStale(saved, clock.now()) ? saved : null;
@@ -130,7 +134,7 @@ async function ask(
     chain.filter(({ name }) => !known.includes(name)),
     ip,
     signal,
-    { answered: open?.answered ?? [], ...(notes && { notes }) },
+    { answered: open?.answered ?? [], mayProbe, ...(notes && { notes }) },
   );
   const at = clock.now();
   return {

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lockTarget, TargetBusy } from '../../cli/analytics/export-lock.ts';
 import { type ExportOptions, exportView } from '../../cli/analytics/export-view.ts';
 import { UnknownView } from '../../cli/analytics/views.ts';
 import { allProjections } from '../../projections/all.ts';
@@ -158,6 +161,35 @@ describe('a failing export', () => {
     expect(files()).toEqual(['broken.csv']);
     expect(readFileSync(out, 'utf8')).toBe('from before');
     await expect(export_('units', { out: join(folder, 'no-folder', 'x.csv') })).rejects.toThrow('ENOENT');
+  });
+});
+
+describe('an export to a file that another one writes', () => {
+  it('is refused, and the next one removes what a killed one left of that file alone', async () => {
+    const out = join(folder, 'busy.csv');
+    const left = [
+      `busy.csv.${randomUUID()}.partial`,
+      `busy.csv.gz.${randomUUID()}.partial`,
+      'busy.csv.mine.partial',
+    ];
+    for (const name of left) writeFileSync(join(folder, name), '');
+    const other = new pg.Client({ connectionString: stack.url });
+    await other.connect();
+    await lockTarget(other, folder, 'busy.csv');
+    await expect(export_('units', { out })).rejects.toThrow(TargetBusy);
+    await export_('units', { out: join(folder, 'idle.csv') });
+    await other.end();
+    await until('the lock is free', () =>
+      export_('units', { out }).then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect(
+      readdirSync(folder)
+        .filter((name) => name.startsWith('busy'))
+        .sort(),
+    ).toEqual(['busy.csv', ...left.slice(1)].sort());
   });
 });
 

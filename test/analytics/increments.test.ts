@@ -1,11 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHANGES } from '../../cli/analytics/changes.ts';
 import { exportChanges, type LoadOptions } from '../../cli/analytics/export-changes.ts';
+import { lockTarget, TargetBusy } from '../../cli/analytics/export-lock.ts';
 import { UnknownView } from '../../cli/analytics/views.ts';
 import { expiredStream } from '../../domain/sessions/events.ts';
 import { olderProcess } from '../../platform/postgres/upgrade-path.ts';
@@ -15,6 +20,7 @@ import { forgetExpiredSessionsBefore } from '../../projections/sessions/sessions
 import { ANNA, settled as settledReservation } from '../lookup/lookup-events.ts';
 import { makeExamples } from '../support/examples.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
+import { until } from '../support/until.ts';
 
 const VIEWS = Object.keys(CHANGES);
 const HOUR = 3_600_000;
@@ -269,6 +275,34 @@ describe('a refused load', () => {
   });
 });
 
+/** Looks at a folder all the time and tells the fewest files that its loads ever had together. */
+const WATCHER = `
+  const { parentPort, workerData, receiveMessageOnPort } = require('node:worker_threads');
+  const { readdirSync, statSync } = require('node:fs');
+  const filesIn = (name) => {
+    try {
+      return readdirSync(workerData + '/' + name, { recursive: true }).filter((file) => file.endsWith('.parquet'));
+    } catch {
+      return [];
+    }
+  };
+  // The inode too: a load may be replaced between two looks.
+  const loads = () => readdirSync(workerData).filter((name) => name.startsWith('since=')).map((name) => {
+    try {
+      return [name, statSync(workerData + '/' + name).ino];
+    } catch {
+      return [name, null];
+    }
+  });
+  parentPort.postMessage('begun');
+  let fewest = Infinity;
+  while (!receiveMessageOnPort(parentPort)) {
+    const before = loads();
+    const files = new Set(before.flatMap(([name]) => filesIn(name)));
+    if (loads().join() === before.join()) fewest = Math.min(fewest, files.size);
+  }
+  parentPort.postMessage(fewest);`;
+
 describe('a load that is stopped or repeated', () => {
   const loads = () => readdirSync(join(folder, 'units')).sort();
 
@@ -281,6 +315,74 @@ describe('a load that is stopped or repeated', () => {
     expect(loads()).toEqual(before);
     expect(before).toHaveLength(2);
     await load('units', 0n);
+    expect(loads()).toEqual(['since=0']);
+  });
+
+  it('is refused while another one runs, until that ends or is killed, and removes what it left', async () => {
+    const other = new pg.Client({ connectionString: stack.url });
+    other.on('error', () => undefined);
+    await other.connect();
+    await lockTarget(other, folder, 'units');
+    const left = join(folder, 'units', `.0.${randomUUID()}.partial`);
+    mkdirSync(join(left, 'day=2026-03-01'), { recursive: true });
+    await expect(load('units', 0n)).rejects.toThrow(
+      /^export_running: another export writes .*units: wait for its end$/,
+    );
+    await expect(load('units', 0n)).rejects.toThrow(TargetBusy);
+    expect(existsSync(left)).toBe(true);
+    // As the system does with the connections of a killed process, in the middle of a query.
+    other.query('select pg_sleep(60)').catch(() => undefined);
+    (other as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
+    await until('the lock is free', () =>
+      load('units', 0n).then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect(loads()).toEqual(['since=0']);
+  });
+
+  it('does not disturb one of another view', async () => {
+    let second: Promise<unknown> | undefined;
+    await load('units', 0n, {
+      onRows: () => {
+        second ??= load('trackers', 0n);
+      },
+    });
+    expect(await second).toMatchObject({ view: 'trackers' });
+  });
+
+  it('is in place before the load that it replaces goes, wherever it is killed', async () => {
+    const out = mkdtempSync(join(tmpdir(), 'doorplate-killed-'));
+    await load('units', 0n, { out });
+    const place = join(out, 'units');
+    // As a run leaves them that is killed before it removes the older load, and one that is killed before it renames the new one.
+    cpSync(join(place, 'since=0'), join(place, 'since=00'), { recursive: true });
+    const { rows } = await load('units', 0n, { out });
+    expect(readdirSync(place)).toEqual(['since=0']);
+    renameSync(join(place, 'since=0'), join(place, 'since=00'));
+    expect((await load('units', 0n, { out })).rows).toBe(rows);
+    expect(readdirSync(place)).toEqual(['since=0']);
+
+    const watcher = new Worker(WATCHER, { eval: true, workerData: place });
+    await once(watcher, 'message');
+    for (let n = 0; n < 10; n += 1) await load('units', 0n, { out });
+    watcher.postMessage('end');
+    const [fewest] = await once(watcher, 'message');
+    expect(fewest).toBe(filesIn(join(place, 'since=0')).length);
+    rmSync(out, { recursive: true });
+  });
+
+  it('is refused when it would end before a load that it replaces', async () => {
+    const { position } = await load('units', 0n);
+    await stack.pool.query('update read.projection set position = position - 1');
+    try {
+      await expect(load('units', 0n)).rejects.toThrow(
+        new RegExp(`^position_behind: the read models are at \\d+, and .*since=0 ends at ${position}: `),
+      );
+    } finally {
+      await stack.pool.query('update read.projection set position = position + 1');
+    }
     expect(loads()).toEqual(['since=0']);
   });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { isCnameTarget } from '../../http/server/own-host.ts';
 import { checkCname } from '../../processors/domains/check-domains.ts';
 import { type DnsAnswer, type DnsServer, startDnsServer } from '../support/dns-server.ts';
 
@@ -74,4 +75,17 @@ describe('the CNAME check', () => {
     expect(await looked).toBe('dns_timeout');
     expect(await checkCname(dns.resolver, 'straight.example.com', TARGET, ended.signal)).toBe('dns_timeout');
   });
+});
+
+test.each([
+  ['doorplate.example.com', true],
+  ['xn--trplatte-2za.xn--p1ai', true],
+  ['127.0.0.1', false],
+  ['8.8.8.8', false],
+  ['[::1]', false],
+  ['[2001:4860:4860::8888]', false],
+  ['[::ffff:8.8.8.8]', false],
+  ['localhost', false],
+])('a CNAME can lead to a service at %s: %s', (host, can) => {
+  expect(isCnameTarget(host)).toBe(can);
 });

@@ -494,3 +494,19 @@ describe('GET /tls-allowed', () => {
     }
   });
 });
+
+it('is refused where the service is reached by an address, which no CNAME can point at', async () => {
+  const byAddress = await startApi({
+    env: { PUBLIC_URL: 'http://127.0.0.1:3000', DNS_SERVERS: dns.address },
+  });
+  try {
+    const by = await byAddress.key();
+    const domains = domainsOf(byAddress, by, await makeTracker(byAddress, by));
+    const refused = await domains.claim(newName());
+    expect(refusalOf(refused)).toEqual([400, 'invalid_domain']);
+    expect(refused.json().error.message).toContain('set PUBLIC_URL to a host name');
+    expect(await domains.list()).toEqual([]);
+  } finally {
+    await byAddress.close();
+  }
+});

@@ -30,6 +30,10 @@ describe('the first start without configuration', () => {
     expect(service.stdout()).toContain(service.demoKey());
   });
 
+  it('shows no warning of Node or of a dependency', () => {
+    expect(service.stderr() + service.stdout()).not.toMatch(/\bWarning:/);
+  });
+
   it('keeps the master key readable by its owner only and every key out of the log', () => {
     expect(statSync(join(service.dataDir, 'master.key')).mode & 0o777).toBe(0o600);
     expect(service.stderr()).not.toContain(service.demoKey());

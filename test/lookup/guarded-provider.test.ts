@@ -1,11 +1,8 @@
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRateLimiter } from '../../platform/limits/rate-limit.ts';
-import {
-  createBreaker,
-  type Guard,
-  guardProvider,
-} from '../../processors/lookup/providers/guarded-provider.ts';
+import { createBreaker } from '../../processors/lookup/providers/breaker.ts';
+import { type Guard, guardProvider } from '../../processors/lookup/providers/guarded-provider.ts';
 import { NotAsked, type Provider, Unavailable } from '../../processors/lookup/providers/provider.ts';
 import { createProviderCounts, takeFromBudget } from '../../processors/lookup/providers/provider-counts.ts';
 import { scriptedProvider } from '../support/providers.ts';
@@ -18,39 +15,94 @@ const guard = (over: Partial<Guard> = {}): Guard => ({
   admit: () => null,
   takeFromBudget: async () => true,
   today: () => '2026-03-01',
-  breakerOpenMs: 3_600_000,
+  breakerPeriodMs: 3_600_000,
   onBreaker: () => undefined,
   log,
   ...over,
 });
 
 describe('a circuit breaker', () => {
-  let now = 0;
-  const changes: boolean[] = [];
+  const PERIOD_MS = 100;
   const open = () => {
-    changes.length = 0;
-    const onChange = (isOpen: boolean) => void changes.push(isOpen);
-    const breaker = createBreaker({ failures: 2, openMs: 100, now: () => now, onChange });
-    breaker.failed();
-    expect(breaker.admits()).toBe(true);
-    breaker.failed();
-    return breaker;
+    let now = 0;
+    const changes: boolean[] = [];
+    const breaker = createBreaker({
+      periodMs: PERIOD_MS,
+      now: () => now,
+      onChange: (isOpen) => void changes.push(isOpen),
+    });
+    const call = (ip: string, mayProbe = true) => breaker.admit(ip, mayProbe);
+    return {
+      breaker,
+      changes,
+      call,
+      fails: (ip: string, mayProbe?: boolean) => call(ip, mayProbe)?.failed(new Error('answered 503')),
+      succeeds: (ip: string, mayProbe?: boolean) => call(ip, mayProbe)?.succeeded(),
+      passes: (ms: number) => {
+        now += ms;
+      },
+    };
   };
-  it('opens after failures in a row and lets one probe pass in each period', () => {
-    const breaker = open();
-    expect([changes, breaker.isWaiting(), breaker.admits()]).toEqual([[true], true, false]);
-    now += 100;
-    expect([breaker.admits(), breaker.admits()]).toEqual([true, false]);
-    breaker.failed();
-    now += 99;
-    expect(breaker.admits()).toBe(false);
+  const addresses = (count: number, first = 1): string[] =>
+    Array.from({ length: count }, (_, n) => `8.8.4.${first + n}`);
+  const opened = () => {
+    const all = open();
+    for (const ip of addresses(10)) all.fails(ip);
+    return all;
+  };
+
+  it('opens when ten of the last twenty addresses have failed, and not by nine that fail for ever', () => {
+    const { breaker, changes, fails, succeeds } = open();
+    for (let times = 0; times < 5; times += 1) for (const ip of addresses(9)) fails(ip);
+    expect(breaker.isOpen()).toBe(false);
+    for (const ip of addresses(11, 100)) succeeds(ip);
+    for (const ip of addresses(9, 200)) fails(ip);
+    expect(breaker.isOpen()).toBe(false);
+    fails('8.8.8.8');
+    expect([breaker.isOpen(), changes]).toEqual([true, [true]]);
   });
-  it('closes with a success', () => {
-    const breaker = open();
-    breaker.succeeded();
-    expect([breaker.isWaiting(), breaker.admits(), breaker.admits()]).toEqual([false, true, true]);
-    breaker.failed();
-    expect(changes).toEqual([true, false]);
+
+  it('admits five probes in each period while it is open, evenly spaced', () => {
+    const { breaker, call, fails, passes } = opened();
+    expect([breaker.hasProbe(), call('8.8.8.8')]).toEqual([false, null]);
+    const times: number[] = [];
+    for (let ms = 1; ms <= 3 * PERIOD_MS; ms += 1) {
+      passes(1);
+      if (!breaker.hasProbe()) continue;
+      fails('8.8.8.8');
+      times.push(ms);
+    }
+    expect(times).toEqual(Array.from({ length: 15 }, (_, n) => 20 * (n + 1)));
+  });
+
+  it('admits five probes at a time', () => {
+    const { breaker, call, passes } = opened();
+    const probes = addresses(7, 100).map((ip) => {
+      passes(PERIOD_MS);
+      return call(ip);
+    });
+    expect(probes.map((probe) => probe !== null)).toEqual([true, true, true, true, true, false, false]);
+    expect(breaker.hasProbe()).toBe(false);
+    probes[0]?.withdrawn();
+    expect(breaker.hasProbe()).toBe(true);
+  });
+
+  it('holds back what may not probe', () => {
+    const { call, passes } = opened();
+    passes(PERIOD_MS);
+    expect(call('8.8.8.8', false)).toBeNull();
+    expect(call('8.8.8.8', true)).not.toBeNull();
+  });
+
+  it('closes with a success, and stays closed beside addresses that failed before', () => {
+    const { breaker, changes, fails, succeeds, passes } = opened();
+    passes(PERIOD_MS);
+    succeeds('8.8.8.8');
+    expect(breaker.isOpen()).toBe(false);
+    for (let times = 0; times < 5; times += 1) for (const ip of addresses(10)) fails(ip);
+    expect([breaker.isOpen(), changes]).toEqual([false, [true, false]]);
+    for (const ip of addresses(10, 100)) fails(ip);
+    expect(breaker.isOpen()).toBe(true);
   });
 });
 
@@ -66,11 +118,33 @@ describe('a provider behind limits', () => {
       },
     };
     const guarded = guardProvider(down, NONE, guard({ onBreaker: (_name, isOpen) => seen.push(isOpen) }));
-    const calls = Array.from({ length: 12 }, () => guarded.lookup('8.8.8.8', never));
+    const calls = Array.from({ length: 12 }, (_, n) => guarded.lookup(`8.8.8.${n}`, never));
     for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
     await expect(guarded.lookup('8.8.8.8', never)).rejects.toThrow(NotAsked);
     // Reported once, though twelve calls failed at the same time.
     expect([asked, ...seen]).toEqual([12, true]);
+    expect([guarded.isHeldBack?.(), guarded.hasProbe?.()]).toEqual([true, false]);
+  });
+  it('is asked once by a probe, without the retry of a lost connection', async () => {
+    let requests = 0;
+    const lost: Provider = {
+      name: 'vendor',
+      lookup: async (_ip, _signal, { again } = {}) => {
+        requests += 1;
+        await again?.().then(
+          () => {
+            requests += 1;
+          },
+          () => undefined,
+        );
+        throw new Unavailable('no answer: ECONNREFUSED');
+      },
+    };
+    const guarded = guardProvider(lost, NONE, guard({ breakerPeriodMs: 0 }));
+    for (let n = 0; n < 10; n += 1) await guarded.lookup(`8.8.8.${n}`, never).catch(() => undefined);
+    expect([requests, guarded.hasProbe?.()]).toEqual([20, true]);
+    await expect(guarded.lookup('8.8.4.4', never)).rejects.toThrow(Unavailable);
+    expect(requests).toBe(21);
   });
   it('waits for its rate, and is not asked when that takes longer than its time limit', async () => {
     const vendor = scriptedProvider('vendor');

@@ -61,6 +61,18 @@ describe('the directory', () => {
   ])('refuses %s', async (line, message) => {
     await expect(parse(line)).rejects.toThrow(message);
   });
+  it('is read behind a byte order mark, also when its file changes', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'doorplate-directory-'));
+    const file = join(folder, 'directory.jsonl');
+    await writeFile(file, `\uFEFF${block('8.0.0.0/8', 'before')}`);
+    const provider = await createDirectoryProvider(file, log);
+    const name = async () => (await provider.lookup('8.8.8.8', never))?.company?.name;
+    expect(await name()).toBe('before');
+    await writeFile(file, `\uFEFF${block('8.0.0.0/8', 'afterwards')}\n`);
+    await until('the new content', async () => (await name()) === 'afterwards');
+    provider.close();
+    await rm(folder, { recursive: true });
+  });
   it('is read again when its file changes and keeps the last valid version', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'doorplate-directory-'));
     const file = join(folder, 'directory.jsonl');

@@ -18,7 +18,7 @@ const GUARD = {
   admit: () => null,
   takeFromBudget: async () => true,
   today: () => '2026-03-01',
-  breakerOpenMs: 30_000,
+  breakerPeriodMs: 30_000,
   onBreaker: () => undefined,
 };
 const never = new AbortController().signal;

@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { loadConfig } from '../../platform/config/config.ts';
 import { type Countries, createCountries } from '../../platform/country.ts';
+import { openMmdb } from '../../platform/data-file.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeMmdb } from '../support/mmdb.ts';
@@ -81,5 +82,34 @@ describe('the country of a visitor', () => {
       (code) => code === 'SE',
     );
     own.close();
+  });
+});
+
+describe('a damaged database', () => {
+  const content = makeMmdb('X', {
+    '8.0.0.0/8': { country: { iso_code: 'US', names: { en: 'United States' } } },
+    '9.0.0.0/8': { country: { iso_code: 'FR', ratio: -1.5 } },
+  });
+
+  it('is told as damaged, whichever byte of it is wrong, and never by what the library stumbled on', () => {
+    const messages = new Set<string>();
+    for (let at = 0; at < content.length; at += 1) {
+      for (const byte of [0x00, 0x20, 0x7f, 0xff]) {
+        const damaged = Buffer.from(content);
+        damaged[at] = byte;
+        try {
+          const mmdb = openMmdb(damaged);
+          mmdb.sample(20);
+          for (const ip of ['8.8.8.8', '9.9.9.9', '2001:db8::1']) mmdb.find(ip);
+        } catch (error) {
+          messages.add((error as Error).message);
+        }
+      }
+    }
+    expect([...messages].sort()).toEqual([
+      'the file is cut off',
+      'the file is damaged',
+      'the file is not an MMDB database',
+    ]);
   });
 });

@@ -92,3 +92,30 @@ it('tells that the connection is lost where it could not be made', async () => {
   await until('it is told', () => lost.mock.calls.length > 0);
   await listener.close();
 });
+
+it('listeners that join at once send one statement after the other, as pg asks', async () => {
+  const { url, drop } = await testDatabase();
+  const query = pg.Client.prototype.query as (this: pg.Client, text: string) => Promise<unknown>;
+  let running = 0;
+  let most = 0;
+  async function counted(this: pg.Client, text: string): Promise<unknown> {
+    running += 1;
+    most = Math.max(most, running);
+    return query.call(this, text).finally(() => {
+      running -= 1;
+    });
+  }
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(counted as never);
+  const listenTo = (channel: string) =>
+    new Listener({ url, channels: [channel], onNotification: () => undefined });
+  const first = listenTo('first');
+  first.ensure();
+  await until('it listens', () => first.isListening());
+  const others = ['second', 'third', 'fourth'].map(listenTo);
+  for (const other of others) other.ensure();
+  await until('they listen', () => others.every((other) => other.isListening()));
+  expect(most).toBe(1);
+  spy.mockRestore();
+  for (const listener of [first, ...others]) await listener.close();
+  await drop();
+});

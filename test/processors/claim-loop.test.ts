@@ -37,7 +37,10 @@ const done = async ({ item }: Claim): Promise<null> => {
 const left = async () => (await stack.rows('select from public.job')).length;
 const start = (
   attempt: (claim: Claim, stopping: AbortSignal) => Promise<unknown>,
-  over: { readonly heldBack?: () => readonly string[] } = {},
+  over: {
+    readonly heldBack?: () => readonly string[];
+    readonly probed?: () => string | null;
+  } = {},
 ) => {
   const failed: string[] = [];
   const { pool, clock } = stack;
@@ -91,6 +94,53 @@ it('makes an attempt that was held back as soon as what held it back can be used
   loop.nudge();
   await until('all jobs are done', async () => (await left()) === 0);
   await loop.stop();
+});
+
+it('makes one attempt as a probe while the others are held back: of those that failed least the newest', async () => {
+  await stack.rows(
+    "insert into public.job (item, attempts, due) select 'failed ' || n, 3, $1 from generate_series(1, 6) n",
+    [new Date(stack.clock.now())],
+  );
+  const held: string[] = [];
+  const probes: string[] = [];
+  let hasProbe = false;
+  const attempt = async (claim: Claim): Promise<string | null> => {
+    if (!claim.probe) {
+      held.push(claim.item);
+      return 'a provider';
+    }
+    hasProbe = false;
+    probes.push(claim.item);
+    return done(claim);
+  };
+  const loop = start(attempt, {
+    heldBack: () => (held.length > 0 ? ['a provider'] : []),
+    probed: () => (hasProbe ? 'a provider' : null),
+  });
+  const isHeld = (count: number) =>
+    until('all are held back', async () => {
+      const rows = await stack.rows("select from work.claim where held_by = 'a provider'");
+      return rows.length === count;
+    });
+  await isHeld(6);
+  for (const item of ['first', 'second']) {
+    stack.clock.advance(1_000);
+    await stack.rows('insert into public.job (item, due) values ($1, $2)', [
+      item,
+      new Date(stack.clock.now()),
+    ]);
+    loop.nudge();
+    await until('it is held back', async () => held.includes(item));
+    await isHeld(held.length);
+  }
+  for (const expected of ['second', 'first', 'failed']) {
+    hasProbe = true;
+    loop.nudge();
+    await until('the probe is made', async () => !hasProbe);
+    expect(probes.at(-1)).toContain(expected);
+  }
+  await loop.stop();
+  expect(probes).toHaveLength(3);
 });
 
 it('repeats a failed attempt after its lease, and not before', async () => {

@@ -88,7 +88,13 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
   const workers: Workers | null = leases
     ? await startWorkers(runtime, leases, metrics, async () => chain)
     : null;
-  const api = await buildApi(runtime, IN_MEMORY, 'http://doorplate.test', () => true, metrics);
+  const api = await buildApi(
+    runtime,
+    IN_MEMORY,
+    config.PUBLIC_URL ?? 'http://doorplate.test',
+    () => true,
+    metrics,
+  );
   await api.app.ready();
   const sql = new pg.Pool({ connectionString: database.url, max: 2 });
   // Its connections are still closing when its database is dropped.

@@ -5,12 +5,12 @@ import { eventually } from '../support/eventually.ts';
 import { startRawReceiver } from '../support/receiver.ts';
 import {
   BODY,
+  certificate,
   HEADERS,
   LIMITS,
   NAME,
   outcome,
   post,
-  RESOLVER,
   raw,
   receiver,
   senderTo,
@@ -120,6 +120,91 @@ describe('a connection', () => {
     for (const _ of [1, 2, 3, 4, 5, 6]) expect(await post(sender, target)).toEqual(outcome(200, null));
     // undici reuses a connection one turn of the event loop later.
     expect(await target.connections()).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('a receiver that closes a kept-alive connection just as it is used', () => {
+  const ACCEPTED = 'HTTP/1.1 204 No Content\r\n\r\n';
+  /** Accepts the first request of a connection, and treats the second with `ending`. `refusing`: then also those of new ones. */
+  const closing = async (tls: boolean, ending: (socket: Socket) => void, refusing = false) => {
+    const counts = { requests: 0, endings: 0 };
+    const started = await startRawReceiver(
+      (socket) => {
+        let isFirst = true;
+        socket.on('data', (data) => {
+          if (!data.includes('POST')) return;
+          counts.requests += 1;
+          if (isFirst && !(refusing && counts.endings > 0)) socket.write(ACCEPTED);
+          else {
+            counts.endings += 1;
+            ending(socket);
+          }
+          isFirst = false;
+        });
+      },
+      tls ? { tls: certificate } : {},
+    );
+    undoing.push(started.close);
+    const sender = senderTo(started);
+    const url = `${tls ? 'https' : 'http'}://${NAME}:${started.port}/`;
+    /** Sends until a connection was reused. */
+    const results = async () => {
+      const all = [];
+      while (counts.endings === 0) {
+        all.push(await sender.send({ url, headers: HEADERS, body: BODY, partner_id: 'a partner' }));
+        // undici reuses a connection one turn of the event loop later.
+        await new Promise(setImmediate);
+      }
+      return all;
+    };
+    return { counts, results };
+  };
+  const ENDINGS: [string, boolean, (socket: Socket) => void][] = [
+    ['ends a TLS connection', true, (socket) => socket.end()],
+    ['resets a TLS connection', true, (socket) => socket.destroy()],
+    ['ends a TCP connection', false, (socket) => socket.end()],
+    ['resets a TCP connection', false, (socket) => socket.resetAndDestroy()],
+  ];
+
+  it.each(ENDINGS)('gets the request once more within the attempt where it %s', async (_, tls, ending) => {
+    const { counts, results } = await closing(tls, ending);
+    const all = await results();
+    expect(all.length).toBeGreaterThan(1);
+    expect(all).toEqual(all.map(() => outcome(204, null)));
+    expect(counts).toEqual({ requests: all.length + 1, endings: 1 });
+  });
+
+  it.each(ENDINGS)('gets no third request where it %s again', async (_, tls, ending) => {
+    const { counts, results } = await closing(tls, ending, true);
+    const all = await results();
+    expect(all.at(-1)).toEqual(outcome(null, 'connect'));
+    expect(counts).toEqual({ requests: all.length + 1, endings: 2 });
+  });
+
+  it('gets nothing again once a byte of its answer has come', async () => {
+    const { counts, results } = await closing(true, (socket) => socket.end('H'));
+    const all = await results();
+    expect(all.at(-1)).toEqual(outcome(null, 'connect'));
+    expect(counts).toEqual({ requests: all.length, endings: 1 });
+  });
+
+  it('gets nothing again on a new connection', async () => {
+    let requests = 0;
+    const target = await raw((socket) => {
+      socket.once('data', () => {
+        requests += 1;
+        socket.end();
+      });
+    });
+    expect(await post(senderTo(target), target)).toEqual(outcome(null, 'connect'));
+    expect(requests).toBe(1);
+  });
+
+  it('gets nothing again where it is silent', async () => {
+    const { counts, results } = await closing(true, () => undefined);
+    const all = await results();
+    expect(all.at(-1)).toEqual(outcome(null, 'timeout'));
+    expect(counts).toEqual({ requests: all.length, endings: 1 });
   });
 });
 
@@ -282,7 +367,8 @@ describe('a receiver that floods the sender before its final response', () => {
 describe('a slow DNS server', () => {
   it('is reported as a DNS failure', async () => {
     const target = await receiver();
-    const resolver = { ...RESOLVER, resolve6: () => new Promise<string[]>(() => undefined) };
+    const silent = () => new Promise<string[]>(() => undefined);
+    const resolver = { resolve4: silent, resolve6: silent };
     expect(await inTime(senderTo(target, { resolver }), target)).toEqual(outcome(null, 'dns'));
     expect(await target.connections()).toBe(0);
   });

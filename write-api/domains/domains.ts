@@ -10,6 +10,7 @@ import {
   type Reply,
 } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
+import { isCnameTarget } from '../../http/server/own-host.ts';
 import {
   createDomainOperation,
   deleteDomainOperation,
@@ -55,6 +56,11 @@ async function create(deps: DomainRouteDeps, request: PartnerRequest): Promise<R
   if (tracker === null) return refusal(request, 'invalid_tracker');
   const { hostname } = body.data;
   if (typeof hostname !== 'string') return refusal(request, 'invalid_domain');
+  if (!isCnameTarget(deps.serviceHost)) {
+    return refusal(request, 'invalid_domain', {
+      message: `A custom domain is a CNAME record, which cannot point at ${deps.serviceHost}: the operator has to set PUBLIC_URL to a host name first.`,
+    });
+  }
   const claimed = await deps.commands.claim(tracker, hostname, commandContext(request));
   if (!claimed.ok) return claimRefused(deps, request, claimed.refusal, hostname);
   const { domain, needsProof, position } = claimed.value;

@@ -4,6 +4,7 @@ import { parseAddress } from '../../../domain/kernel/address.ts';
 import type { ProviderRecord } from '../../../domain/lookup/answers.ts';
 import { nextTurn } from '../../../platform/clock/waiting.ts';
 import { fieldNames, openMmdb, openReloadingFile } from '../../../platform/data-file.ts';
+import { withoutMark } from '../../../platform/text-file.ts';
 import { type Provider, parseProviderRecord } from './provider.ts';
 
 /** Finds the record of the longest matching prefix. */
@@ -62,7 +63,8 @@ const LINES_IN_A_TURN = 100;
  * that come meanwhile: half a million lines take seconds.
  * @throws Error that names the first wrong line
  */
-export async function parseDirectory(content: Buffer): Promise<Directory> {
+export async function parseDirectory(file: Buffer): Promise<Directory> {
+  const content = withoutMark(file);
   const byLength: Blocks = { ipv4: new Map(), ipv6: new Map() };
   let number = 0;
   for (const line of linesOf(content)) {

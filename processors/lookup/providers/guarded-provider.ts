@@ -3,12 +3,14 @@ import { pause } from '../../../platform/clock/waiting.ts';
 import type { ProviderLimits } from '../../../platform/config/provider-settings.ts';
 import type { Verdict } from '../../../platform/limits/rate-limit.ts';
 import { createSemaphore } from '../../../platform/limits/semaphore.ts';
+import { createBreaker } from './breaker.ts';
 import { NotAsked, type Provider, Unavailable } from './provider.ts';
 
 /**
- * A provider behind its limits: a rate and a budget a UTC day over all processes, and a circuit breaker of each process that
- * ten calls in a row open. A call that is held back throws `NotAsked`, which counts as no answer and no attempt
- * (decisions, What the product defends); `isHeldBack` says beforehand that a call would be.
+ * A provider behind its limits: a rate and a budget a UTC day over all processes, and a circuit breaker of each process.
+ * A call that is held back throws `NotAsked`, which counts as no answer and no attempt
+ * (decisions, What the product defends); `isHeldBack` says beforehand that a call would be, and `hasProbe` that one
+ * call may probe a provider whose breaker is open.
  */
 
 export interface Guard {
@@ -18,8 +20,8 @@ export interface Guard {
   readonly takeFromBudget: (provider: string, requestsPerDay: number) => Promise<boolean>;
   /** Returns the UTC day (`YYYY-MM-DD`). */
   readonly today: () => string;
-  /** Time between two calls of a provider that keeps failing, milliseconds. */
-  readonly breakerOpenMs: number;
+  /** Time in which a provider that keeps failing is called five times at most, milliseconds. */
+  readonly breakerPeriodMs: number;
   readonly onBreaker: (provider: string, isOpen: boolean) => void;
   readonly log: Logger;
 }
@@ -29,16 +31,12 @@ export interface GuardedOptions extends ProviderLimits {
   readonly maxWaitMs: number;
 }
 
-/** As many as a webhook endpoint's breaker takes. */
-const FAILURES_TO_OPEN = 10;
-
 /** Puts a provider behind its limits. Failures of one address alone (other than `Unavailable`) open no breaker. */
 export function guardProvider<P extends Provider>(provider: P, limits: GuardedOptions, guard: Guard): P {
   const { name } = provider;
   const { log, onBreaker } = guard;
   const breaker = createBreaker({
-    failures: FAILURES_TO_OPEN,
-    openMs: guard.breakerOpenMs,
+    periodMs: guard.breakerPeriodMs,
     now: () => performance.now(),
     onChange: (isOpen, failure) => {
       onBreaker(name, isOpen);
@@ -53,65 +51,44 @@ export function guardProvider<P extends Provider>(provider: P, limits: GuardedOp
   const rate = createRate(name, limits, guard);
   const budget = createBudget(name, limits, guard);
 
+  const isUsedUp = (): boolean => rate.isUsedUp() || budget.isUsedUp();
+  const admit = async (signal: AbortSignal): Promise<void> => {
+    await rate.wait(signal);
+    await budget.take();
+  };
+
   return {
     ...provider,
-    isHeldBack: () => breaker.isWaiting() || rate.isUsedUp() || budget.isUsedUp(),
+    isHeldBack: () => breaker.isOpen() || isUsedUp(),
+    hasProbe: () => breaker.hasProbe() && !isUsedUp(),
     lookup: async (ip, signal, options = {}) => {
-      if (!breaker.admits()) throw new NotAsked('not asked: its circuit breaker is open');
-      const admit = async (): Promise<void> => {
-        await rate.wait(signal);
-        await budget.take();
-      };
-      await admit();
+      const call = breaker.admit(ip, options.mayProbe ?? true);
+      if (call === null) throw breakerIsOpen();
       try {
-        const record = await provider.lookup(ip, signal, { ...options, again: admit });
-        breaker.succeeded();
+        await admit(signal);
+      } catch (error) {
+        call.withdrawn();
+        throw error;
+      }
+      const again = async (): Promise<void> => {
+        // A probe is one request.
+        if (breaker.isOpen()) throw breakerIsOpen();
+        await admit(signal);
+      };
+      try {
+        const record = await provider.lookup(ip, signal, { ...options, again });
+        call.succeeded();
         return record;
       } catch (error) {
-        if (error instanceof Unavailable) breaker.failed(error);
-        else breaker.succeeded();
+        if (error instanceof Unavailable) call.failed(error);
+        else call.succeeded();
         throw error;
       }
     },
   };
 }
 
-interface BreakerOptions {
-  /** Failures in a row that open it. */
-  readonly failures: number;
-  /** Time between two probes while it is open, milliseconds. */
-  readonly openMs: number;
-  /** Monotonic clock, milliseconds. */
-  readonly now: () => number;
-  readonly onChange: (isOpen: boolean, failure?: unknown) => void;
-}
-
-/** Creates a circuit breaker. While it is open, one call in each period is admitted as a probe; a success closes it. */
-export function createBreaker({ failures, openMs, now, onChange }: BreakerOptions) {
-  let inARow = 0;
-  let nextProbe = 0;
-  const isOpen = (): boolean => inARow >= failures;
-  const isWaiting = (): boolean => isOpen() && now() < nextProbe;
-  return {
-    /** Whether a call would be held back now. */
-    isWaiting,
-    admits: (): boolean => {
-      if (isWaiting()) return false;
-      if (isOpen()) nextProbe = now() + openMs;
-      return true;
-    },
-    succeeded: (): void => {
-      const closes = isOpen();
-      inARow = 0;
-      if (closes) onChange(false);
-    },
-    failed: (failure?: unknown): void => {
-      inARow += 1;
-      if (isOpen()) nextProbe = now() + openMs;
-      if (inARow === failures) onChange(true, failure);
-    },
-  };
-}
+const breakerIsOpen = (): NotAsked => new NotAsked('not asked: its circuit breaker is open');
 
 /** Creates the wait for a provider's rate, in the order of the calls. */
 function createRate(name: string, { requestsPerSecond, maxWaitMs }: GuardedOptions, guard: Guard) {

@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { companySchema, networkSchema } from '../../../domain/lookup/result.ts';
 import { PROVIDERS_FOLDER } from '../../../platform/config/provider-settings.ts';
+import { readText } from '../../../platform/text-file.ts';
 
 const pointer = z.string().regex(/^(\/([^~/]|~[01])*)*$/, 'is not a JSON Pointer');
 const fields = [
@@ -141,7 +142,7 @@ export function parsePreset(text: string): Preset {
 /** Reads a mapping file. @throws Error that names the variable or provider, the file and the fault */
 export function readPreset(file: string, of: string): Preset {
   try {
-    return parsePreset(readFileSync(file, 'utf8'));
+    return parsePreset(readText(file));
   } catch (error) {
     throw new Error(`${of} ${file}: ${(error as Error).message}`);
   }

@@ -4,12 +4,14 @@ import type { ProviderAnswer, ProviderRecord } from '../../../domain/lookup/answ
 import { companySchema, matchTypeSchema, networkSchema } from '../../../domain/lookup/result.ts';
 import type { ProviderOutcome } from '../../../platform/telemetry/metrics.ts';
 
-/** What a lookup tells beside its result. */
+/** What a lookup tells beside its result, and what it may do. */
 interface LookupOptions {
   /** Called with the source's own answer before it is mapped. */
   readonly onRaw?: ((raw: unknown) => void) | undefined;
   /** Awaited before the source is asked once more within the same lookup. @throws NotAsked */
   readonly again?: (() => Promise<void>) | undefined;
+  /** Whether the lookup may probe a provider whose circuit breaker is open. Default: it may. */
+  readonly mayProbe?: boolean | undefined;
 }
 
 /** A source of company data. */
@@ -22,6 +24,8 @@ export interface Provider {
   lookup(ip: string, signal: AbortSignal, options?: LookupOptions): Promise<ProviderRecord | null>;
   /** Whether it is known that a lookup would be held back now. Default: it is not. */
   isHeldBack?(): boolean;
+  /** Whether one lookup may probe it now, though others are held back. Default: no. */
+  hasProbe?(): boolean;
 }
 
 /** The provider is down or refuses every call; other failures are of one address alone. */
@@ -46,6 +50,7 @@ export interface ChainNotes {
 interface ChainOptions {
   readonly answered?: readonly string[];
   readonly notes?: ChainNotes;
+  readonly mayProbe?: boolean;
 }
 
 /** What came of asking one provider. */
@@ -87,7 +92,7 @@ export async function askChain(
   chain: readonly Provider[],
   ip: string,
   signal: AbortSignal,
-  { answered = [], notes }: ChainOptions = {},
+  { answered = [], notes, mayProbe }: ChainOptions = {},
 ): Promise<ProviderAnswer[]> {
   // An address may have been public in the release that accepted it.
   if (parsePublicAddress(ip) === null) return chain.map(({ name }) => ({ provider: name, record: UNKNOWN }));
@@ -97,7 +102,7 @@ export async function askChain(
       answers.push({ provider: provider.name, record: UNKNOWN });
       continue;
     }
-    const { answer, outcome, ms } = await askProvider(provider, ip, signal);
+    const { answer, outcome, ms } = await askProvider(provider, ip, signal, { mayProbe });
     notes?.asked(provider.name, outcome, ms);
     answers.push(answer);
     if (outcome === 'company') break;

@@ -1,5 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import pTimeout from 'p-timeout';
+import { embeddedIpv4 } from '../../../domain/kernel/address.ts';
 import {
   addressInHost,
   type DestinationPolicy,
@@ -18,7 +19,6 @@ export interface Resolver {
 }
 
 const LOOPBACK = ['127.0.0.1', '::1'] as const;
-const NO_SUCH_ADDRESS: readonly unknown[] = ['ENODATA', 'ENOTFOUND'];
 
 /**
  * Resolves the host of a URL to the addresses that an attempt may connect to, sorted. Every one must be allowed (contract, Webhooks 1).
@@ -47,26 +47,47 @@ async function addressesOf(
   if (literal !== null) return [literal];
   // localhost has two addresses, and a development policy may allow only one of them.
   if (isLocalhost(host)) return LOOPBACK.filter((ip) => isAllowedAddress(ip, policy));
-  const found = await pTimeout(
-    Promise.all([orNone(resolver.resolve4(host)), orNone(resolver.resolve6(host))]),
-    {
-      milliseconds: limitMs,
-      fallback: () => {
-        throw new AttemptFailure('dns');
-      },
+  const answers = [addressesIn(resolver.resolve4(host)), addressesIn(resolver.resolve6(host))];
+  const both = pTimeout(Promise.all(answers), {
+    milliseconds: limitMs * PATIENCE,
+    fallback: async () => [await firstWithAddresses(answers)],
+  });
+  const found = await pTimeout(both, {
+    milliseconds: limitMs,
+    fallback: () => {
+      throw new AttemptFailure('dns');
     },
-  );
-  const addresses = [...new Set(found.flat())].sort();
+  });
+  const addresses = [...new Set(withoutSynthesized(found.flat()))].sort();
   if (addresses.length === 0) throw new AttemptFailure('dns');
   return addresses;
 }
 
-/** A family may have no addresses, but a missing DNS answer could have held a forbidden one. */
-function orNone(answer: Promise<string[]>): Promise<string[]> {
-  return answer.catch((error: NodeJS.ErrnoException) => {
-    if (NO_SUCH_ADDRESS.includes(error.code)) return [];
-    throw new AttemptFailure('dns', { cause: error });
+/** Share of the time limit after which the addresses of one family do for the answer of both. */
+const PATIENCE = 2 / 3;
+
+/**
+ * Returns no addresses where the family has none or its answer fails: name servers that know A alone often fail for AAAA. What
+ * the answer would have held is never connected to.
+ */
+const addressesIn = (answer: Promise<string[]>): Promise<string[]> => answer.catch(() => []);
+
+/** @throws AttemptFailure if no answer has an address */
+const firstWithAddresses = (answers: readonly Promise<string[]>[]): Promise<string[]> =>
+  Promise.any(
+    answers.map(async (answer) => {
+      const addresses = await answer;
+      if (addresses.length === 0) throw new AttemptFailure('dns');
+      return addresses;
+    }),
+  ).catch(() => {
+    throw new AttemptFailure('dns');
   });
+
+/** Leaves out what a resolver with DNS64 (RFC 6147) makes of the IPv4 addresses of the same name. */
+function withoutSynthesized(addresses: readonly string[]): readonly string[] {
+  const ipv4 = new Set(addresses.filter((address) => !address.includes(':')));
+  return addresses.filter((address) => !ipv4.has(embeddedIpv4(address) ?? ''));
 }
 
 const EVERY_ADDRESS: readonly string[] = ['0.0.0.0', '::'];

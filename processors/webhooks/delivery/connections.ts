@@ -16,6 +16,8 @@ export class AttemptFailure extends Error {
 export interface Connections {
   /** Returns the pool of kept-alive connections to exactly these addresses of an origin. */
   pool(origin: string, addresses: readonly string[]): Pool;
+  /** Opens a pool of new connections to these addresses, which the caller closes. */
+  newPool(origin: string, addresses: readonly string[]): Pool;
   close(): Promise<void>;
 }
 
@@ -60,21 +62,23 @@ export function createConnections({
     // Waits for the requests under way.
     dispose: (pool) => void pool.close().catch(() => undefined),
   });
+  const newPool = (origin: string, addresses: readonly string[]): Pool =>
+    new Pool(origin, {
+      allowH2: false,
+      pipelining: 1,
+      connect: pinnedTo(connector, addresses.join(',')),
+      keepAliveMaxTimeout: MAX_IDLE_MS,
+      // `postAndReadStatus` limits the whole attempt.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
   return {
+    newPool,
     pool: (origin, addresses) => {
-      const pinned = addresses.join(',');
-      const key = `${origin} ${pinned}`;
+      const key = `${origin} ${addresses.join(',')}`;
       const known = pools.get(key);
       if (known) return known;
-      const pool = new Pool(origin, {
-        allowH2: false,
-        pipelining: 1,
-        connect: pinnedTo(connector, pinned),
-        keepAliveMaxTimeout: MAX_IDLE_MS,
-        // `postAndReadStatus` limits the whole attempt.
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      });
+      const pool = newPool(origin, addresses);
       pools.set(key, pool);
       return pool;
     },
@@ -94,10 +98,46 @@ function pinnedTo(connector: buildConnector.connector, pinned: string): buildCon
   return (options, done) =>
     connector({ ...options, hostname: pinned }, (error, socket) => {
       if (error) return done(connectFailure(error, options.protocol), null);
+      // Before undici's own listeners, which pass the error on.
+      noteUnanswered(socket);
       done(null, socket);
       // After undici's own listener: a response whose status was parsed counts.
       limitResponses(socket);
     });
+}
+
+/** Errors of connections that had answered an earlier request and ended before the first byte of an answer to the next. */
+const unanswered = new WeakSet<Error>();
+
+/**
+ * Returns whether an error says that a kept-alive connection ended without a byte of an answer. Receivers close idle connections, also
+ * just as the next request is sent.
+ */
+export const isUnanswered = (error: unknown): boolean => error instanceof Error && unanswered.has(error);
+
+function noteUnanswered(socket: Socket): void {
+  let isReused = false;
+  let isWaiting = false;
+  const { read, write } = socket;
+  // Bytes of TLS itself, which the socket's counters include, are no answer.
+  socket.read = (size) => {
+    const chunk = read.call(socket, size);
+    if (chunk !== null) {
+      isReused = true;
+      isWaiting = false;
+    }
+    return chunk;
+  };
+  socket.write = (...data: unknown[]): boolean => {
+    isWaiting = true;
+    return write.apply(socket, data as Parameters<Socket['write']>);
+  };
+  socket.on('error', (error) => {
+    if (isReused && isWaiting) unanswered.add(error);
+  });
+  socket.on('end', () => {
+    if (isReused && isWaiting) socket.destroy(new AttemptFailure('connect'));
+  });
 }
 
 /** Closes a connection on which more than 64 KiB have come, heads and bodies, since the last bytes of a request. */

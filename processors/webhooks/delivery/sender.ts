@@ -11,7 +11,7 @@ import { MAX_RETRY_AFTER_MS } from '../../../domain/webhooks/schedule.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
 import { coalesceNextOf } from '../../../platform/limits/coalesce.ts';
 import { type Resolver, resolveAllowedAddresses } from './addresses.ts';
-import { AttemptFailure, createConnections } from './connections.ts';
+import { AttemptFailure, createConnections, isUnanswered } from './connections.ts';
 
 const USER_AGENT = 'Doorplate-Webhooks/1';
 
@@ -166,7 +166,8 @@ const LIMITS: SenderLimits = { totalMs: 10_000, dnsMs: 3_000, connectMs: 5_000 }
 
 /**
  * Creates a sender of webhooks to the destinations that the policy allows. Every attempt resolves the name, vets every
- * address and connects to one of them.
+ * address and connects to one of them. A request that a kept-alive connection left without a byte of an answer is sent once more, on a
+ * new connection, within the same attempt.
  */
 export function createSender(options: SenderOptions): Sender {
   const { clock, limits = LIMITS } = options;
@@ -178,8 +179,13 @@ export function createSender(options: SenderOptions): Sender {
     if (await options.isOwnDomain(url.hostname, partner_id)) throw new AttemptFailure('own_origin');
     const deadline = performance.now() + limits.totalMs;
     const addresses = await resolveAllowedAddresses(url, options.policy, resolver, limits.dnsMs);
-    const pool = connections.pool(url.origin, addresses);
-    return postAndReadStatus(pool, { url, headers, body }, deadline - performance.now());
+    const post = (pool: Pool): Promise<ReceiverResponse> =>
+      postAndReadStatus(pool, { url, headers, body }, deadline - performance.now());
+    return post(connections.pool(url.origin, addresses)).catch(async (error: unknown) => {
+      if (!isUnanswered(error)) throw error;
+      const fresh = connections.newPool(url.origin, addresses);
+      return post(fresh).finally(() => fresh.destroy());
+    });
   }
 
   return {

@@ -1,4 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import { isCnameTarget } from '../../../http/server/own-host.ts';
 import type { DomainBody } from '../../../read-api/domains/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
@@ -122,15 +123,9 @@ const NO_HOST_NAME =
   'Custom domains are CNAME records, which point at a host name. This service is reached by an address: whoever runs it has to set PUBLIC_URL to a host name first.';
 
 /** Whether the service has a name that a CNAME record can hold. */
-function hasHostName({ publicUrl }: Visit): boolean {
-  const { hostname } = new URL(publicUrl);
-  return /\.[a-z][a-z\d-]*$/i.test(hostname);
-}
+const hasHostName = ({ publicUrl }: Visit): boolean => isCnameTarget(new URL(publicUrl).hostname);
 
 async function create(deps: DomainDeps, visit: Visit): Promise<Reply> {
-  if (!hasHostName(visit)) {
-    return list(deps, visit, { ok: false, status: 409, code: 'no_host_name', message: NO_HOST_NAME });
-  }
   const params = { tracker_id: textOf(visit, 'tracker_id') };
   const body = { hostname: textOf(visit, 'hostname') };
   const made = await visit.api<DomainBody>('POST', '/v1/trackers/:tracker_id/domains', { params, body });

@@ -25,7 +25,7 @@ export const ownText = async (
     throw new Error(
       `${path} cannot be written: ${known.isDirectory() ? 'it is a folder' : 'it is not a regular file'}`,
     );
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const text = await readFile(path, 'utf8').then(withoutMark, (error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
     throw new Error(`${path} cannot be written: ${error.message}`);
   });
@@ -40,3 +40,6 @@ export const replaceFile = async (path: string, text: string): Promise<void> => 
   await writeFile(`${path}.new`, text);
   await rename(`${path}.new`, path);
 };
+
+/** Text without the byte order mark that some programs save it with. */
+export const withoutMark = (text: string): string => (text.startsWith('\uFEFF') ? text.slice(1) : text);

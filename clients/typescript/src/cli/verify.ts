@@ -4,6 +4,7 @@ import { appendFile, readFile } from 'node:fs/promises';
 import type { Client } from '../client.ts';
 import type { CompletedReveal, LedgerAnchor, LedgerEntry } from '../generated.ts';
 import type { LedgerProof } from '../ledger.ts';
+import { withoutMark } from './files.ts';
 
 export interface VerifyOptions {
   readonly client: Client;
@@ -96,7 +97,7 @@ type Placed = readonly [value: unknown, where: string];
 
 /** @throws Error with one line */
 const readText = (path: string): Promise<string> =>
-  readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  readFile(path, 'utf8').then(withoutMark, (error: NodeJS.ErrnoException) => {
     throw new Error(`${path} cannot be read: ${error.code}`);
   });
 
