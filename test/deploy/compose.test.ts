@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import dockerIgnore from '@balena/dockerignore';
+import ignoreModule from '@balena/dockerignore';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
@@ -148,7 +148,7 @@ const checkout = [
     .filter((entry) => entry.isFile())
     .map((entry) => `${entry.parentPath.slice(ROOT.length)}/${entry.name}`.replace(/^\//, '')),
 ];
-const context = dockerIgnore().add(fileOf('.dockerignore')).filter(checkout);
+const context = ignoreModule.default().add(fileOf('.dockerignore')).filter(checkout);
 
 describe('the build context of the image', () => {
   it('holds no key, password, data folder or dump of the checkout', () => {
