@@ -1,9 +1,11 @@
-import { globSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ignoreModule from '@balena/dockerignore';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const fileOf = (name: string): string => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
 interface Service {
@@ -177,5 +179,23 @@ describe('the build context of the image', () => {
     const dockerfile = fileOf('Dockerfile');
     expect(dockerfile).toMatch(/AS program\nWORKDIR \/app\nCOPY \. \.\nRUN chmod -R go=rX \.\n/);
     expect(dockerfile).toMatch(/COPY --from=program \/app \.\n[^]*\nUSER node\n/);
+  });
+});
+
+describe('deploy/try', () => {
+  it('says in one line that no Docker engine answers, and makes nothing', () => {
+    const folder = makeTemporaryFolder('doorplate-try-');
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(`${folder}/docker`, '#!/bin/sh\nexit 1\n');
+    chmodSync(`${folder}/docker`, 0o755);
+    const { status, stdout, stderr } = spawnSync(`${ROOT}/deploy/try`, {
+      env: { PATH: `${folder}:${process.env.PATH}`, TMPDIR: `${folder}/nowhere` },
+      encoding: 'utf8',
+    });
+    expect({ status, stdout, stderr }).toEqual({
+      status: 2,
+      stdout: 'deploy/try: no Docker engine answers, so that nothing was tried\n',
+      stderr: '',
+    });
   });
 });
