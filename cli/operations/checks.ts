@@ -10,6 +10,7 @@ import { ageOfCountries } from '../../platform/country.ts';
 import { keysThatDoNotOpen } from '../../platform/crypto/keyring.ts';
 import { keyFileIn, loadMasterKey } from '../../platform/crypto/master-key.ts';
 import { checkMigrations } from '../../platform/postgres/migrate.ts';
+import { NEEDS_DIRECT } from '../../platform/postgres/pool.ts';
 import { bad, type Check, good, type Result } from './check-result.ts';
 import { type ProcessState, readDisk, readProcesses } from './facts.ts';
 import { checkNames, checkPorts, checkProxy, findProcessHere } from './network-checks.ts';
@@ -179,6 +180,7 @@ function judgeStore(state: StoreState, config: Config): Result {
   const { kind, version, latency_ms, error, read_only, supported_until } = state;
   const variable = kind === 'eventstoredb' ? 'EVENTSTORE_URL' : 'DATABASE_URL';
   if (error !== null) {
+    if (error.includes(NEEDS_DIRECT)) return bad(error, 'name PostgreSQL itself in DATABASE_URL');
     return bad(
       error,
       `start the server, or mend ${config.DATABASE_URL || kind === 'eventstoredb' ? variable : 'DATA_DIR'}`,
