@@ -83,7 +83,11 @@ const servesApi = (role: string): boolean => role === 'all' || role === 'api';
 
 /** How a port is used; `own` and `unused` are as they should be. */
 type PortState = 'free' | 'own' | 'unused' | 'doorplate' | 'taken';
-const STATE_TEXT = { free: 'free', own: 'Doorplate listens', unused: 'not used by a process of role workers' };
+const STATE_TEXT = {
+  free: 'free',
+  own: 'Doorplate listens',
+  unused: 'not used by a process of role workers',
+};
 
 export async function checkPorts(config: Config, here: ProcessHere): Promise<Result> {
   const found = [
@@ -113,12 +117,17 @@ export async function checkPorts(config: Config, here: ProcessHere): Promise<Res
   }
   return good(
     found
-      .map(({ variable, port, state }) => `${variable} ${port}: ${STATE_TEXT[state as keyof typeof STATE_TEXT]}`)
+      .map(
+        ({ variable, port, state }) => `${variable} ${port}: ${STATE_TEXT[state as keyof typeof STATE_TEXT]}`,
+      )
       .join(', '),
   );
 }
 
-async function stateOfOpsPort({ OPS_HOST: host, OPS_PORT: port }: Config, here: ProcessHere): Promise<PortState> {
+async function stateOfOpsPort(
+  { OPS_HOST: host, OPS_PORT: port }: Config,
+  here: ProcessHere,
+): Promise<PortState> {
   if ('role' in here) return 'own';
   if (here.kind === 'other') return 'doorplate';
   return (await isFree({ host, port })) ? 'free' : 'taken';

@@ -10,7 +10,7 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 const fileOf = (name: string): string => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
 interface Service {
   readonly image?: string;
-  readonly build?: string | { readonly context: string; readonly dockerfile_inline: string };
+  readonly build?: string;
   readonly ports?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly volumes?: readonly string[];
@@ -95,13 +95,9 @@ describe('docker-compose.yml', () => {
   it('mounts files into containers only where their user can read those of a checkout made under umask 077', () => {
     const mounted = services.filter(([, { volumes = [] }]) => volumes.some((one) => one.startsWith('./')));
     // Caddy's image runs as root.
-    expect(mounted.map(([name]) => name)).toEqual(['edge', 'caddy', 'cluster']);
-    for (const name of ['prometheus', 'grafana']) {
-      const { build } = compose.services[name] ?? {};
-      const copies = (build as { dockerfile_inline: string }).dockerfile_inline.match(/^COPY .*/gm) ?? [];
-      expect(copies.length).toBeGreaterThan(0);
-      for (const copy of copies) expect(copy).toMatch(/^COPY --chmod=755 /);
-    }
+    const others = mounted.filter(([, { image }]) => !image?.startsWith('caddy:'));
+    expect(others.map(([name]) => name)).toEqual(['edge', 'prometheus', 'grafana']);
+    for (const [name, { user }] of others) expect(user, name).toBe('root');
   });
 
   it('keeps everything that containers write in named volumes', () => {
@@ -115,7 +111,7 @@ describe('docker-compose.yml', () => {
   it('takes a public URL for each profile, and the issuer of certificates, from .env', () => {
     expect(compose.services.api?.environment?.PUBLIC_URL).toContain('${PUBLIC_URL:-');
     expect(compose.services['api-cluster']?.environment?.PUBLIC_URL).toContain('${CLUSTER_PUBLIC_URL:-');
-    expect(compose.services.caddy?.environment?.EDGE_ISSUER).toBe('${EDGE_ISSUER:-acme}');
+    expect(compose.services.caddy?.environment?.EDGE_ISSUER).toMatch(/^\$\{EDGE_ISSUER:-acme\}$/);
     for (const variable of ['CLUSTER_PUBLIC_URL', 'EDGE_ISSUER', 'FRONT_SUBNET']) {
       expect(header).toContain(variable);
     }
@@ -155,7 +151,9 @@ const context = ignoreModule.default().add(fileOf('.dockerignore')).filter(check
 describe('the build context of the image', () => {
   it('holds no key, password, data folder or dump of the checkout', () => {
     expect(context.filter((name) => PLANTED.includes(name) || name.startsWith('deploy/'))).toEqual([]);
-    const keys = context.filter((name) => /-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/]/.test(fileOf(name)));
+    const keys = context.filter((name) =>
+      /-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/]/.test(fileOf(name)),
+    );
     expect(keys).toEqual([]);
   });
 
@@ -178,7 +176,7 @@ describe('the build context of the image', () => {
   it('becomes readable to the user of the image before it is copied there', () => {
     const dockerfile = fileOf('Dockerfile');
     expect(dockerfile).toMatch(/AS program\nWORKDIR \/app\nCOPY \. \.\nRUN chmod -R go=rX \.\n/);
-    expect(dockerfile).toMatch(/COPY --from=program \/app \.\n[^]*\nUSER node\n/);
+    expect(dockerfile).toMatch(/COPY --from=program \/app \.\n(.*\n)*USER node\n/);
   });
 });
 

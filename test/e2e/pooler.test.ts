@@ -28,7 +28,8 @@ describe.skipIf(!existsSync(PGBOUNCER))('DATABASE_URL through PgBouncer', () => 
     chmodSync(folder, 0o755);
   });
   afterAll(async () => {
-    for (const pooler of poolers) if (pooler.exitCode === null && pooler.kill('SIGKILL')) await once(pooler, 'close');
+    for (const pooler of poolers)
+      if (pooler.exitCode === null && pooler.kill('SIGKILL')) await once(pooler, 'close');
     await database.drop();
     rmSync(folder, { recursive: true });
   });
@@ -95,7 +96,11 @@ describe.skipIf(!existsSync(PGBOUNCER))('DATABASE_URL through PgBouncer', () => 
     const { code, stdout } = await doorplate(['doctor', '--json'], env);
     expect(code).toBe(1);
     expect(JSON.parse(stdout).checks.filter((check: { ok: boolean }) => !check.ok)).toMatchObject([
-      { name: 'postgresql', detail: expect.stringMatching(NEEDS_DIRECT), fix: 'name PostgreSQL itself in DATABASE_URL' },
+      {
+        name: 'postgresql',
+        detail: expect.stringMatching(NEEDS_DIRECT),
+        fix: 'name PostgreSQL itself in DATABASE_URL',
+      },
     ]);
   });
 });

@@ -47,12 +47,7 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
   });
 
   /** Sends a request through the edge from a loopback address. @returns the answer, read to its end */
-  const ask = (
-    from: string,
-    host: string,
-    options: RequestOptions,
-    body = '',
-  ): Promise<IncomingMessage> =>
+  const ask = (from: string, host: string, options: RequestOptions, body = ''): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
       // Caddy makes its authority during the test.
       const trust = host === NAME ? { ca: edge.ca } : { rejectUnauthorized: false };
