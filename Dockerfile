@@ -8,6 +8,12 @@ COPY clients/typescript/package.json clients/typescript/
 # The optional ones are a Node of the project's own and the embedded PostgreSQL: the image has no use for them.
 RUN npm ci --omit=dev --omit=optional
 
+# The program, which the user of the image can read also where the checkout was made under umask 077.
+FROM node:24.21.0-bookworm-slim AS program
+WORKDIR /app
+COPY . .
+RUN chmod -R go=rX .
+
 FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production \
     HOST=0.0.0.0 \
@@ -16,7 +22,7 @@ ENV NODE_ENV=production \
 RUN install --directory --owner=node --group=node --mode=0700 /data
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
-COPY . .
+COPY --from=program /app .
 # Owned by root and run as another user: the process cannot change its own code.
 USER node
 # The operations listener on 3001 is for the private network and is not exposed.

@@ -137,6 +137,8 @@ async function startParts(role: Role, config: Config, log: Logger, shutdown: Shu
     handlers: {
       'GET /tls-allowed': tlsAllowed(runtime),
       'POST /signals': signalsIntake(runtime, metrics),
+      // By its id `doctor` finds the process in the registry of its own installation, or does not.
+      'GET /process': (_request, response) => sendJson(response, 200, { process_id: leases.processId, role }),
       'GET /probe': (_request, response) => sendJson(response, 200, { last: served?.lastProbe() ?? null }),
     },
     log,

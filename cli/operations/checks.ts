@@ -9,10 +9,11 @@ import { openDataFolder } from '../../platform/config/data-folder.ts';
 import { keysThatDoNotOpen } from '../../platform/crypto/keyring.ts';
 import { keyFileIn, loadMasterKey } from '../../platform/crypto/master-key.ts';
 import { checkMigrations } from '../../platform/postgres/migrate.ts';
+import { NEEDS_DIRECT } from '../../platform/postgres/pool.ts';
 import { bad, type Check, good, type Result } from './check-result.ts';
-import { readDisk, readProcesses } from './facts.ts';
+import { type ProcessState, readDisk, readProcesses } from './facts.ts';
 import { checkCountries, checkExtraCa, checkProviders } from './file-checks.ts';
-import { checkNames, checkPorts, checkProxy } from './network-checks.ts';
+import { checkNames, checkPorts, checkProxy, findProcessHere } from './network-checks.ts';
 import { bytesText, durationText } from './problems.ts';
 import { type OpenStores, openStores, readStores, type StoreState } from './stores.ts';
 
@@ -52,10 +53,13 @@ export async function* examine(
 
   begins('stores');
   let stores: OpenStores | null = null;
+  /** The running processes of this installation; null: PostgreSQL cannot be asked. */
+  let processes: readonly ProcessState[] | null = null;
   try {
     stores = await openStores(config);
   } catch (error) {
     const beforeFirstStart = error instanceof NothingThere;
+    if (beforeFirstStart) processes = [];
     yield {
       name: 'postgresql',
       ...(beforeFirstStart
@@ -73,17 +77,19 @@ export async function* examine(
         () => false,
       );
       if (up) {
+        // A database without tables has none.
+        processes = await readProcesses(pool).catch(() => []);
         yield await run('tables', () => checkTables(pool, url));
         yield await run('master key', () => checkMasterKey(config, pool));
-        yield await run('clock', () => checkClock(pool));
+        yield await run('clock', () => checkClock(pool, processes ?? []));
       }
     } finally {
       await stores.close();
     }
   }
-  const ports = await run('ports', () => checkPorts(config));
-  yield ports;
-  yield await run('proxy', () => checkProxy(config));
+  const here = await findProcessHere(config, processes);
+  yield await run('ports', () => checkPorts(config, here));
+  yield await run('proxy', () => checkProxy(config, here, processes));
 }
 
 /** The right form of each variable that people get wrong most. */
@@ -166,6 +172,7 @@ function judgeStore(state: StoreState, config: Config): Result {
   const { kind, version, latency_ms, error, read_only, supported_until } = state;
   const variable = kind === 'eventstoredb' ? 'EVENTSTORE_URL' : 'DATABASE_URL';
   if (error !== null) {
+    if (error.includes(NEEDS_DIRECT)) return bad(error, 'name PostgreSQL itself in DATABASE_URL');
     return bad(
       error,
       `start the server, or mend ${config.DATABASE_URL || kind === 'eventstoredb' ? variable : 'DATA_DIR'}`,
@@ -231,12 +238,10 @@ async function checkMasterKey(config: Config, pool: pg.Pool): Promise<Result> {
 const CLOCK_MS = MINUTE;
 
 /** Against PostgreSQL's clock and those of the running processes. */
-async function checkClock(pool: pg.Pool): Promise<Result> {
+async function checkClock(pool: pg.Pool, processes: readonly ProcessState[]): Promise<Result> {
   const before = Date.now();
   const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now');
   const aheadMs = (before + Date.now()) / 2 - (rows[0]?.now.getTime() ?? before);
-  // A database without tables has none.
-  const processes = await readProcesses(pool).catch(() => []);
   const clocks = [
     { who: "PostgreSQL's clock", ms: -aheadMs },
     ...processes.map(({ id, role, clock_ahead_ms }) => ({

@@ -7,6 +7,7 @@ import { PROBE_AGENT, type SeenProbe } from '../../http/server/probe.ts';
 import { within } from '../../platform/clock/waiting.ts';
 import type { Config } from '../../platform/config/config.ts';
 import { bad, good, type Result } from './check-result.ts';
+import type { ProcessState } from './facts.ts';
 
 const DNS_MS = 3_000;
 
@@ -54,34 +55,94 @@ function hostIn(url: string): string {
   return /^%2f/i.test(host) ? '' : host.replace(/^\[|\]$/g, '');
 }
 
-export async function checkPorts(config: Config): Promise<Result> {
-  const wanted = [
-    { variable: 'PORT', host: config.HOST, port: config.PORT, path: '/healthz' },
-    { variable: 'OPS_PORT', host: config.OPS_HOST, port: config.OPS_PORT, path: '/livez' },
+/** What answers at `OPS_PORT`. */
+export type ProcessHere =
+  | { readonly kind: 'none' }
+  /** A process of this installation, or one of which that cannot be told: PostgreSQL is away, or it is older than 0.3.0. */
+  | { readonly kind: 'own' | 'unknown'; readonly role: string }
+  /** A process of another installation. */
+  | { readonly kind: 'other' };
+
+/** Asks the process at `OPS_PORT` for its id, and looks for that in the registry. `processes`: null if it cannot be read. */
+export async function findProcessHere(
+  config: Config,
+  processes: readonly ProcessState[] | null,
+): Promise<ProcessHere> {
+  const told = await fetchJson(operationsUrl(config, '/process'));
+  if (told === null) return { kind: 'none' };
+  if (typeof told.process_id !== 'string') {
+    const live = await fetchJson(operationsUrl(config, '/livez'));
+    return live?.live === true ? { kind: 'unknown', role: 'all' } : { kind: 'none' };
+  }
+  const role = String(told.role);
+  if (processes === null) return { kind: 'unknown', role };
+  return processes.some(({ id }) => id === told.process_id) ? { kind: 'own', role } : { kind: 'other' };
+}
+
+const servesApi = (role: string): boolean => role === 'all' || role === 'api';
+
+/** How a port is used; `own` and `unused` are as they should be. */
+type PortState = 'free' | 'own' | 'unused' | 'doorplate' | 'taken';
+const STATE_TEXT = {
+  free: 'free',
+  own: 'Doorplate listens',
+  unused: 'not used by a process of role workers',
+};
+
+export async function checkPorts(config: Config, here: ProcessHere): Promise<Result> {
+  const found = [
+    { variable: 'PORT', host: config.HOST, port: config.PORT, state: await stateOfPort(config, here) },
+    {
+      variable: 'OPS_PORT',
+      host: config.OPS_HOST,
+      port: config.OPS_PORT,
+      state: await stateOfOpsPort(config, here),
+    },
   ];
-  const found = await Promise.all(
-    wanted.map(async (one) => ({
-      ...one,
-      state: (await isFree(one)) ? 'free' : (await isOurs(one)) ? 'ours' : 'taken',
-    })),
-  );
-  const taken = found.filter(({ state }) => state === 'taken');
+  const taken = found.filter(({ state }) => state === 'taken' || state === 'doorplate');
   if (taken.length > 0) {
+    const isDoorplate = taken.some(({ state }) => state === 'doorplate');
+    const variables = taken.map(({ variable }) => variable).join(' and ');
     return bad(
       taken
-        .map(({ variable, host, port }) => `${variable} ${port} on ${host} is used by another program`)
+        .map(
+          ({ variable, host, port, state }) =>
+            `${variable} ${port} on ${host} is used by another ${state === 'doorplate' ? 'process of Doorplate' : 'program'}`,
+        )
         .join('; '),
-      `end that program (ss -ltnp 'sport = :${taken[0]?.port}' names it), or set another ${taken.map(({ variable }) => variable).join(' and ')}`,
+      isDoorplate
+        ? `run doctor with the PORT and OPS_PORT of the process that it is to check, or set another ${variables}`
+        : `end that program (ss -ltnp 'sport = :${taken[0]?.port}' names it), or set another ${variables}`,
     );
   }
   return good(
     found
       .map(
-        ({ variable, port, state }) =>
-          `${variable} ${port}: ${state === 'free' ? 'free' : 'Doorplate listens'}`,
+        ({ variable, port, state }) => `${variable} ${port}: ${STATE_TEXT[state as keyof typeof STATE_TEXT]}`,
       )
       .join(', '),
   );
+}
+
+async function stateOfOpsPort(
+  { OPS_HOST: host, OPS_PORT: port }: Config,
+  here: ProcessHere,
+): Promise<PortState> {
+  if ('role' in here) return 'own';
+  if (here.kind === 'other') return 'doorplate';
+  return (await isFree({ host, port })) ? 'free' : 'taken';
+}
+
+/** Of the public port only the process at `OPS_PORT` can tell that it is the one behind it. */
+async function stateOfPort(config: Config, here: ProcessHere): Promise<PortState> {
+  const { HOST: host, PORT: port } = config;
+  if (await isFree({ host, port })) return 'free';
+  if ('role' in here && !servesApi(here.role)) return 'unused';
+  const id = randomUUID();
+  const answer = await sendProbe(localUrl({ host, port, path: '' }), id).catch(() => null);
+  if (answer === null || !isHealthy(answer)) return 'taken';
+  const arrived = (await lastProbe(config))?.id === id;
+  return arrived && here.kind !== 'other' ? 'own' : 'doorplate';
 }
 
 interface Listening {
@@ -90,7 +151,7 @@ interface Listening {
   readonly path: string;
 }
 
-function isFree({ host, port }: Listening): Promise<boolean> {
+function isFree({ host, port }: Omit<Listening, 'path'>): Promise<boolean> {
   const { promise, resolve: known } = Promise.withResolvers<boolean>();
   const server = createServer();
   server.once('error', () => known(false));
@@ -99,11 +160,6 @@ function isFree({ host, port }: Listening): Promise<boolean> {
 }
 
 const HTTP_MS = 3_000;
-
-const isOurs = async (address: Listening): Promise<boolean> => {
-  const answer = await fetchJson(localUrl(address));
-  return answer !== null && (answer.status === 'ok' || answer.live === true);
-};
 
 const localUrl = ({ host, port, path }: Listening): string => {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
@@ -122,40 +178,89 @@ async function fetchJson(url: string): Promise<Record<string, unknown> | null> {
   }
 }
 
-/** Sends a request through `PUBLIC_URL` and asks the process on this machine how it arrived. */
-export async function checkProxy(config: Config): Promise<Result> {
+const operationsUrl = ({ OPS_HOST: host, OPS_PORT: port }: Config, path: string): string =>
+  localUrl({ host, port, path });
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Sends a request that the process which gets it remembers by the id. @throws if there is no answer */
+async function sendProbe(origin: string, id: string): Promise<Answer> {
+  const answer = await fetch(`${origin}/healthz`, {
+    headers: { 'user-agent': `${PROBE_AGENT}${id}` },
+    redirect: 'manual',
+    signal: AbortSignal.timeout(HTTP_MS),
+  });
+  return { status: answer.status, text: await answer.text() };
+}
+
+const isHealthy = ({ status, text }: Answer): boolean => status === 200 && text.includes('"status":"ok"');
+
+/** The last such request that the process at `OPS_PORT` got. */
+const lastProbe = async (config: Config): Promise<SeenProbe | null> =>
+  ((await fetchJson(operationsUrl(config, '/probe'))) as { last?: SeenProbe | null } | null)?.last ?? null;
+
+/**
+ * Sends a request through `PUBLIC_URL` and asks the process on this machine how it arrived. `processes`: those of the
+ * registry; null: it cannot be read.
+ */
+export async function checkProxy(
+  config: Config,
+  here: ProcessHere,
+  processes: readonly ProcessState[] | null,
+): Promise<Result> {
+  const skipped = whyNoProcess(config, here, processes);
+  if (skipped !== null) return good(`skipped: ${skipped}`);
   const publicUrl = serviceUrl(config);
-  const probe = { host: config.OPS_HOST, port: config.OPS_PORT, path: '/probe' };
-  if ((await fetchJson(localUrl(probe))) === null) {
-    return good('skipped: no process that serves the API runs on this machine; run doctor again beside one');
-  }
   const id = randomUUID();
-  let text: string;
   try {
-    const answer = await fetch(`${publicUrl}/healthz`, {
-      headers: { 'user-agent': `${PROBE_AGENT}${id}` },
-      redirect: 'manual',
-      signal: AbortSignal.timeout(HTTP_MS),
-    });
-    text = await answer.text();
-    if (answer.status !== 200 || !text.includes('"status":"ok"')) {
+    const answer = await sendProbe(publicUrl, id);
+    if (!isHealthy(answer)) {
       return bad(
         `PUBLIC_URL ${publicUrl} is answered by something else (HTTP ${answer.status}) than Doorplate`,
         'let the proxy lead PUBLIC_URL to this service, or mend PUBLIC_URL',
       );
     }
   } catch (error) {
+    // As in a container, whose host publishes the port at an address of its own.
+    if (isLoopback(new URL(publicUrl).hostname) && isEveryAddress(config.HOST)) {
+      return good(`skipped: PUBLIC_URL ${publicUrl} can be called on the host of this container alone`);
+    }
     const cause = (error as Error).cause as Error | undefined;
     return bad(
       `PUBLIC_URL ${publicUrl} cannot be reached from here: ${cause?.message ?? (error as Error).message}`,
       'mend PUBLIC_URL, its name or its certificate; where this machine alone cannot reach it, check it from outside',
     );
   }
-  const { last = null } = (await fetchJson(localUrl(probe))) as { last: SeenProbe | null };
+  const last = await lastProbe(config);
   if (last?.id !== id)
     return good(`PUBLIC_URL ${publicUrl} leads to Doorplate, to another process than the one here`);
   return judgeProbe(last, publicUrl);
 }
+
+/** Why no process here can say how a request arrives; null: the one at `OPS_PORT` can. */
+function whyNoProcess(
+  { OPS_PORT }: Config,
+  here: ProcessHere,
+  processes: readonly ProcessState[] | null,
+): string | null {
+  if ('role' in here) {
+    if (servesApi(here.role)) return null;
+    return `the process here has the role ${here.role} and does not serve the API; run doctor again beside one that does`;
+  }
+  const serving = processes?.find(({ role }) => servesApi(role));
+  if (serving !== undefined) {
+    return `process ${serving.id} (${serving.role}) serves the API, but not at OPS_PORT ${OPS_PORT} of this machine; run doctor again with its PORT and OPS_PORT`;
+  }
+  return processes === null
+    ? `no process of this installation is known at OPS_PORT ${OPS_PORT} of this machine`
+    : 'no process of this installation serves the API; run doctor again beside one';
+}
+
+const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+const isEveryAddress = (host: string): boolean => host === '0.0.0.0' || host === '::';
 
 /** Judges how the request arrived. It was sent without forwarding headers, so that proxies have made all of them. */
 export function judgeProbe(seen: SeenProbe, publicUrl: string): Result {

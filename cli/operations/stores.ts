@@ -9,7 +9,7 @@ import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { within } from '../../platform/clock/waiting.ts';
 import type { Config } from '../../platform/config/config.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
-import { endPool, openPool } from '../../platform/postgres/pool.ts';
+import { endPool, openPool, requireSettings } from '../../platform/postgres/pool.ts';
 import { addressOf, eventStoreProblem, Unreachable } from '../../platform/postgres/unavailable.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 
@@ -102,7 +102,7 @@ export async function readStores(config: Config, { pool, store, url }: OpenStore
 async function readPostgres(config: Config, pool: pg.Pool, url: string): Promise<StoreState> {
   try {
     // Of a connection that stands.
-    await pool.query('select');
+    await requireSettings(pool);
     const began = performance.now();
     const { rows } = await pool.query<{ version: string; read_only: boolean }>(
       `select current_setting('server_version') as version, current_setting('transaction_read_only') = 'on' as read_only`,

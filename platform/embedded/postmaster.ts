@@ -21,7 +21,7 @@ import {
   exists,
   identify,
   isAlive,
-  isPostgres,
+  mayServe,
   reason,
   servesCluster,
   until,
@@ -192,13 +192,13 @@ async function becomesReady(location: DatabaseLocation, pid: number): Promise<bo
 }
 
 /**
- * Removes pid files that name a process of another program, or a zombie (in a container without an init): PostgreSQL would
- * mistake it for a running server and refuse to start.
+ * Removes pid files that name a process which does not serve this folder: another program, a zombie (in a container without an
+ * init), or the PostgreSQL of another folder. PostgreSQL would mistake it for a running server and refuse to start.
  */
 function removeForeignPidFiles(location: DatabaseLocation): void {
   for (const note of [pidFile(location), join(location.sockets, `.s.PGSQL.${SOCKET_NUMBER}.lock`)]) {
     const pid = Number(readLines(note)[0] ?? 0);
-    if (pid > 0 && exists(pid) && !isPostgres(pid)) rmSync(note, { force: true });
+    if (pid > 0 && exists(pid) && !mayServe(pid, location.cluster)) rmSync(note, { force: true });
   }
 }
 

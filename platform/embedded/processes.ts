@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -32,8 +32,18 @@ export const exists = (pid: number): boolean => read(`/proc/${pid}/stat`) !== nu
 /** Returns whether this very process still runs, not another one with its pid. */
 export const isAlive = ({ pid, started }: ProcessIdentity): boolean => identify(pid)?.started === started;
 
-/** Returns whether the process is a PostgreSQL server. */
-export const isPostgres = (pid: number): boolean => isServer(commandOf(pid));
+/**
+ * Returns whether the process is a PostgreSQL server on this cluster, however it was started, or on one that cannot be seen.
+ * A server works in its data folder, also after that was renamed.
+ */
+export function mayServe(pid: number, cluster: string): boolean {
+  if (!isServer(commandOf(pid))) return false;
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(cluster);
+  } catch {
+    return true;
+  }
+}
 const isServer = ([program = '']: readonly string[]): boolean => basename(program) === 'postgres';
 
 /** Returns whether the process is a PostgreSQL server on this cluster. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
-import { IDLE_TRANSACTION, openClient } from './pool.ts';
+import { IDLE_TRANSACTION, openClient, requireSettings } from './pool.ts';
 import {
   baselined,
   isBaselineDue,
@@ -109,7 +109,7 @@ export async function ranMigrations(client: pg.ClientBase): Promise<readonly str
  * Concurrent calls are safe: the first migrates under a lock of an empty table, which logins without rights on it cannot
  * take; the others wait and find nothing to do.
  * @returns the names of the migrations that this call ran, in order
- * @throws NoData; MigrationError, also if this release cannot run on the database or beside another process; pg's own error if
+ * @throws NoData; NotDirect; MigrationError, also if this release cannot run on the database or beside another process; pg's own error if
  *   the server cannot be reached
  */
 export async function migrate(
@@ -141,6 +141,7 @@ export async function migrate(
   });
   const guard = await openClient(databaseUrl, 'doorplate migrate');
   try {
+    await requireSettings(client);
     if (!mayBegin && (await ranMigrations(client)).length === 0) throw new NoData();
     await lockOut(guard);
     const { recorded, pending, refusal: problem } = await planOf(client, names, release);

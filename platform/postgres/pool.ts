@@ -7,17 +7,39 @@ import type { Logger } from '../telemetry/log.ts';
  * schema is PostgreSQL's own: where others may create in `public`, as in each database that is older than PostgreSQL 15, a function
  * of theirs would run with the service's rights. The others are what values are as text: a day is one of UTC, in ISO 8601.
  */
-const OWN_SETTINGS = [
-  'search_path=pg_catalog',
-  'TimeZone=UTC',
-  'DateStyle=ISO,MDY',
-  'IntervalStyle=postgres',
-  'bytea_output=hex',
-  'extra_float_digits=1',
-  'standard_conforming_strings=on',
-]
-  .map((setting) => `-c ${setting}`)
+const OWN = {
+  search_path: 'pg_catalog',
+  TimeZone: 'UTC',
+  DateStyle: 'ISO,MDY',
+  IntervalStyle: 'postgres',
+  bytea_output: 'hex',
+  extra_float_digits: '1',
+  standard_conforming_strings: 'on',
+  // Of no use but to show that settings arrive: the role or the database may have all others by chance.
+  'doorplate.settings': 'own',
+} as const;
+const OWN_SETTINGS = Object.entries(OWN)
+  .map(([name, value]) => `-c ${name}=${value}`)
   .join(' ');
+
+/** A session does not have the settings that it asked for. The message is one line for the operator. */
+export class NotDirect extends Error {}
+
+export const NEEDS_DIRECT =
+  'Doorplate needs a direct connection to PostgreSQL, and not one through a pooler such as PgBouncer';
+
+/** @throws NotDirect if something between this process and PostgreSQL has dropped the settings of the session */
+export async function requireSettings(session: pg.ClientBase | pg.Pool): Promise<void> {
+  const { rows } = await session.query<{ name: keyof typeof OWN; value: string | null }>(
+    'select name, current_setting(name, true) as value from unnest($1::text[]) as asked (name)',
+    [Object.keys(OWN)],
+  );
+  const lost = rows.find(({ name, value }) => value?.replaceAll(' ', '') !== OWN[name]);
+  if (lost === undefined) return;
+  const { name, value } = lost;
+  throw new NotDirect(`a session asked for ${name}=${OWN[name]} and has ${value ?? 'none'}: ${NEEDS_DIRECT}`);
+}
+
 /** Adds settings of a session to a URL, behind those that it has. pg would take the URL's alone, and not the client's. */
 export function withSettings(url: string, settings: string): string {
   const dsn = new URL(url);

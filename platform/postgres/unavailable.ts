@@ -5,6 +5,7 @@ import {
   WrongExpectedRevision,
 } from '../../event-store/port.ts';
 import type { Config } from '../config/config.ts';
+import { NEEDS_DIRECT } from './pool.ts';
 
 /**
  * Codes of transient errors: Node's codes of DNS and sockets, and SQLSTATEs; two characters stand for a class of
@@ -105,6 +106,7 @@ const HINTS: readonly [RegExp, string][] = [
     /wrong version number|EPROTO|packet length too long/i,
     'tls=false in EVENTSTORE_URL is for a server without TLS',
   ],
+  [/unsupported startup parameter/i, NEEDS_DIRECT],
 ];
 
 /** Returns the innermost cause in one line, because wrappers say less. */

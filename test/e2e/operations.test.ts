@@ -73,9 +73,9 @@ async function doctor(env: Environment = {}) {
   const { code, stdout } = await doorplateHere(['doctor', '--json'], { ...service.env, ...env });
   const { ok, checks } = JSON.parse(stdout) as {
     ok: boolean;
-    checks: { name: string; ok: boolean; fix: string }[];
+    checks: { name: string; ok: boolean; detail: string; fix: string }[];
   };
-  return { code, ok, failed: checks.filter((check) => !check.ok) };
+  return { code, ok, checks, failed: checks.filter((check) => !check.ok) };
 }
 /** Polls the database, because each status costs a second. */
 const until = (what: string, sql: string) =>
@@ -108,7 +108,7 @@ describe('a healthy installation', () => {
       queues: { due: 0, oldest_due_at: null, breakers_open: 0 },
       problems: [],
     });
-    expect(await doctor()).toEqual({ code: 0, ok: true, failed: [] });
+    expect(await doctor()).toMatchObject({ code: 0, ok: true, failed: [] });
     expect((await service.cli('status')).stdout).toMatch(/^Doorplate .+?: healthy, .+\nnone\n/s);
     expect((await service.cli('upgrade', 'check')).stdout).toContain('would run no migration');
   });
@@ -245,11 +245,54 @@ describe('doctor names', () => {
     }
   });
 
+  it('no PUBLIC_URL that only the host of a container can call', async () => {
+    const PUBLIC_URL = `http://localhost:${await freePort()}`;
+    const { checks, failed } = await doctor({ PUBLIC_URL, HOST: '0.0.0.0' });
+    expect(failed).toEqual([]);
+    expect(checks.find(({ name }) => name === 'proxy')?.detail).toContain('on the host of this container');
+  });
+
   it('a port that another program uses', async () => {
     const { port } = new URL(await startOther(200));
     const { failed } = await doctor({ PORT: port });
     expect(failed).toMatchObject([
       { name: 'ports', detail: expect.stringMatching(/^PORT \d+ on 127\.0\.0\.1 is used/) },
+    ]);
+  });
+
+  it('a port that another installation uses, and the process of its own installation that serves elsewhere', async () => {
+    const database = await testDatabase();
+    onTestFinished(() => database.drop());
+    const other = await startService({ databaseUrl: database.url });
+    onTestFinished(() => other.remove());
+    const { PORT = '', OPS_PORT = '' } = other.env;
+    const { checks, failed } = await doctor({ PORT, OPS_PORT });
+    expect(failed).toMatchObject([
+      {
+        name: 'ports',
+        detail: `PORT ${PORT} on 127.0.0.1 is used by another process of Doorplate; OPS_PORT ${OPS_PORT} on 127.0.0.1 is used by another process of Doorplate`,
+        fix: expect.stringContaining('run doctor with the PORT and OPS_PORT of the process'),
+      },
+    ]);
+    expect(checks.find(({ name }) => name === 'proxy')).toMatchObject({
+      ok: true,
+      detail: expect.stringMatching(/^skipped: process \S+ \(all\) serves the API, but not at OPS_PORT/),
+    });
+  });
+
+  it('nothing beside a process of role workers, which serves no API and leaves PORT to others', async () => {
+    const workers = await startService({
+      role: 'workers',
+      databaseUrl: database.url,
+      env: { PUBLIC_URL: `http://127.0.0.1:${await freePort()}` },
+    });
+    onTestFinished(() => workers.remove());
+    const { PORT = '' } = service.env;
+    const { checks, failed } = await doctor({ ...workers.env, PORT });
+    expect(failed).toEqual([]);
+    expect(checks.filter(({ name }) => ['ports', 'proxy'].includes(name))).toMatchObject([
+      { detail: expect.stringContaining(`PORT ${PORT}: not used by a process of role workers`) },
+      { detail: expect.stringContaining('the process here has the role workers') },
     ]);
   });
 

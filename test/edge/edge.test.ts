@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { Agent, type RequestOptions, request } from 'node:https';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -45,24 +46,21 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
     dns?.close();
   });
 
-  /** Sends a request through the edge from a loopback address. @returns the status */
-  const send = (
-    from: string,
-    host: string,
-    options: RequestOptions,
-    body = '',
-  ): Promise<number | undefined> =>
+  /** Sends a request through the edge from a loopback address. @returns the answer, read to its end */
+  const ask = (from: string, host: string, options: RequestOptions, body = ''): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
       // Caddy makes its authority during the test.
       const trust = host === NAME ? { ca: edge.ca } : { rejectUnauthorized: false };
       const to = { host: '127.0.0.1', port: edge.port, localAddress: from, servername: host, ...trust };
       const headers = { host, ...(options.headers as Record<string, string>) };
       const sent = request({ agent: false, ...to, ...options, headers }, (answer) => {
-        answer.resume().on('end', () => resolve(answer.statusCode));
+        answer.resume().on('end', () => resolve(answer));
       });
       sent.on('error', reject);
       sent.end(body);
     });
+  const send = async (...request: Parameters<typeof ask>): Promise<number | undefined> =>
+    (await ask(...request)).statusCode;
 
   const capture = (from: string, host: string, forged = '8.8.8.8') => {
     const claims = { 'x-forwarded-for': forged, forwarded: `for=${forged}`, 'x-edge-port': '1' };
@@ -102,6 +100,17 @@ describeWithProxies('the edge of deploy/edge, with HAProxy and Caddy before a st
     expect(await captureOften('127.0.3.2', CUSTOM)).toEqual(SOME_REFUSED);
     expect(await capture('127.0.3.3', CUSTOM)).toBe(204);
     await expect(capture('127.0.3.4', 'unknown.example.com')).rejects.toThrow();
+  });
+
+  it('tells browsers to come by https alone, on answers of its own too', async () => {
+    const policy = async (host: string, path: string, headers = {}) => {
+      const answer = await ask('127.0.7.1', host, { path, headers });
+      return [answer.statusCode, answer.headers['strict-transport-security']];
+    };
+    const long = { 'x-long': 'x'.repeat(15_500) };
+    expect(await policy(NAME, '/dashboard/login')).toEqual([200, 'max-age=31536000']);
+    expect(await policy(NAME, '/dashboard/login', long)).toEqual([431, 'max-age=31536000']);
+    expect(await policy(CUSTOM, '/nothing')).toEqual([404, 'max-age=31536000']);
   });
 
   it('refuses broken framing and long heads before they reach the service', async () => {

@@ -17,7 +17,7 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 const SHIPPED = fileURLToPath(new URL('../../deploy/edge/', import.meta.url));
 /** Debian's, or those that `HAPROXY` and `CADDY` name. */
 const HAPROXY = process.env.HAPROXY ?? '/usr/sbin/haproxy';
-const CADDY = process.env.CADDY ?? '/usr/bin/caddy';
+export const CADDY = process.env.CADDY ?? '/usr/bin/caddy';
 
 /** A `describe` that skips its tests by name where HAProxy or Caddy is not installed. */
 export const describeWithProxies = describe.skipIf(!existsSync(HAPROXY) || !existsSync(CADDY));

@@ -146,6 +146,19 @@ describe('the embedded PostgreSQL', () => {
     expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
+  it.each(['postgres/cluster/postmaster.pid', 'postgres/run/.s.PGSQL.5432.lock'])(
+    "starts over %s whose process id now belongs to another folder's PostgreSQL, which runs on",
+    async (name) => {
+      const other = await start({ dataDir: join(folder, 'other') });
+      const first = await start();
+      await first.stop();
+      const note = `${other.pid}\n${folder}/postgres/cluster\n1\n5432\n\n\n0 0\nready\n`;
+      writeFileSync(join(folder, name), note);
+      expect(await query((await start()).url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+      expect(await query(other.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    },
+  );
+
   it('restarts at the same URL when it is killed under a running server', async () => {
     const postgres = await start();
     const before = postgres.pid;
