@@ -126,6 +126,8 @@ async function startParts(role: Role, config: Config, log: Logger, shutdown: Shu
   const workers = role === 'api' ? null : await startWorkers(runtime, leases, metrics);
   if (workers) shutdown.register('workers', workers.close);
 
+  // The installation's id is a digest under its own key: it tells two installations apart, and nothing else.
+  const self = { installation: runtime.digest('installation'), process_id: leases.processId, role };
   let serving = false;
   let served: Api | null = null;
   const ops = await startOpsServer({
@@ -138,7 +140,7 @@ async function startParts(role: Role, config: Config, log: Logger, shutdown: Shu
       'GET /tls-allowed': tlsAllowed(runtime),
       'POST /signals': signalsIntake(runtime, metrics),
       // By its id `doctor` finds the process in the registry of its own installation, or does not.
-      'GET /process': (_request, response) => sendJson(response, 200, { process_id: leases.processId, role }),
+      'GET /process': (_request, response) => sendJson(response, 200, self),
       'GET /probe': (_request, response) => sendJson(response, 200, { last: served?.lastProbe() ?? null }),
     },
     log,
