@@ -287,7 +287,7 @@ export async function openRuntime(
 export interface ReadModels {
   /** Returns a wait for the store's current head; it resolves to false after a time limit. */
   readonly waitForHead: (names: readonly string[], limitMs?: number) => () => Promise<boolean>;
-  /** As `waitForHead`, for polls, which are frequent and not urgent: they do not make projections hurry. */
+  /** Waits like `waitForHead`, without hurrying projections: polls are frequent and not urgent. */
   readonly waitForHeadPassively: (names: readonly string[]) => (limitMs: number) => Promise<boolean>;
   /** Returns a brief wait for a caller's own write; after its time limit the write is answered anyway. */
   readonly ownWrite: (names: readonly string[]) => (position: Position | null) => Promise<unknown>;

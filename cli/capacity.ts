@@ -28,7 +28,7 @@ interface CapacityOptions {
 }
 
 const FILE = 'capacity.json';
-/** Of each kind of load, so that all of it takes about a minute. */
+/** Seconds of each kind of load, so that all kinds take about a minute. */
 const SECONDS = 3;
 /** PostgreSQL's default, and that of the embedded one. */
 const MAX_CONNECTIONS = 100;

@@ -106,7 +106,7 @@ function listed(settings: ProviderSettings, days: readonly ProviderDay[]) {
   };
 }
 
-/** Of a URL the origin alone, because its path or query may hold a token. */
+/** Returns a provider's file, or its URL's origin alone: the path or query may hold a token. */
 function sourceOf(settings: ProviderSettings): string {
   switch (settings.kind) {
     case 'directory':

@@ -146,7 +146,7 @@ export class Tail {
   readonly #closing = new AbortController();
   readonly #gathering = createWakeup();
   readonly #gatherTimes = new Set<() => number>();
-  /** Of followers that gather for longer than the tail itself. */
+  /** Wake-ups of followers that gather for longer than the tail itself. */
   readonly #resting = new Set<Wakeup>();
   #hurriedUntil = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;

@@ -66,7 +66,7 @@ function openCountries(content: Buffer): Mmdb {
   );
 }
 
-/** Of the packaged DB-IP Lite file, or of the vendors' own files (DB-IP, GeoLite2). A vendor may write anything there. */
+/** Returns the country code of a record of DB-IP Lite or of a vendor's file (DB-IP, GeoLite2), which may hold anything. */
 function codeIn(record: unknown): string | null {
   const { country_code, country } = (record ?? {}) as { country_code?: unknown; country?: unknown };
   const code = country_code ?? (country as { iso_code?: unknown } | null | undefined)?.iso_code;

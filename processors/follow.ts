@@ -86,7 +86,7 @@ const SAVE = `
 /** What a processor follows, known without running it. */
 export interface FollowedStreams {
   readonly name: string;
-  /** Of the streams whose events it handles. */
+  /** Prefixes of the streams whose events it handles. */
   readonly prefixes: readonly string[];
 }
 

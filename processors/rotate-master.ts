@@ -16,7 +16,7 @@ import type { Reached } from './retire-streams.ts';
 
 export interface RotationDeps extends ProcessorDeps {
   readonly databaseUrl: string;
-  /** Of the read models. */
+  /** Progress of the read models. */
   readonly progress: Reached;
   readonly master: MasterKey;
   /** The data folder's key file; null if the keys are configured. */

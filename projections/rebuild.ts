@@ -201,7 +201,7 @@ interface Lane {
   readonly projections: readonly Projection[];
 }
 
-/** Those of a group stay together, as they run. */
+/** Groups projections as they run: those of a group stay together. */
 function apart(projections: readonly Projection[]): (readonly Projection[])[] {
   const groups: readonly ProjectionGroup[] = Object.values(projectionGroups);
   return [

@@ -19,7 +19,7 @@ interface Described
   readonly responses: ZodOpenApiResponsesObject;
   /** What it can be refused with. */
   readonly codes: readonly ErrorCode[];
-  /** It is no part of the contract but an addition to it (decisions, Additions). */
+  /** Marks an operation that is an addition to the contract (decisions, Additions). */
   readonly addition?: true;
 }
 

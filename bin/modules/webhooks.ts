@@ -54,7 +54,7 @@ const READ_BACK = {
 const PROJECTED_MS = 10_000;
 /** Short, because the read model stops by the same signal as the processor that waits for it. */
 const ENDPOINTS_MS = 1_000;
-/** Of a query to a DNS server; an attempt waits three seconds for all of them. */
+/** Limits one query to a DNS server; an attempt waits three seconds for all of its queries. */
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
 function deliveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[] {

@@ -160,7 +160,7 @@ function changesSql(
 interface DaysOptions extends LoadOptions {
   readonly partial: string;
   readonly total: number;
-  /** Of the files, without their type. */
+  /** Name of the files, without their type. */
   readonly name: string;
 }
 

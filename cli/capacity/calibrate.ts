@@ -37,7 +37,7 @@ const RATES: Readonly<Record<Kind, number>> = {
   reveal: 250,
   delivery: 400,
 };
-/** Of the seconds of a kind; uncompiled code costs several times more. */
+/** Share of a kind's seconds that is not measured: uncompiled code costs several times more. */
 const WARM_UP = 0.5;
 const HALF = 0.5;
 const BACKLOG_RATE = 5_000;

@@ -19,7 +19,7 @@ const unitCostSchema = z.strictObject({
   log_bytes: figure,
   /** In the read models and all other tables. */
   table_bytes: figure,
-  /** Of PostgreSQL. */
+  /** Bytes that PostgreSQL writes to its log. */
   wal_bytes: figure,
   /** Events that it appends, and those of them that each group applies. */
   events: figure,
@@ -44,7 +44,7 @@ export const figuresSchema = z.strictObject({
   ),
   processes: z.strictObject({ api: processSchema, workers: processSchema }),
   postgresql: z.strictObject({ rest_cores: figure, memory_bytes: figure, bytes_a_connection: figure }),
-  /** Of one EventStoreDB node; 0 without one. */
+  /** Memory of one EventStoreDB node; 0 without one. */
   node_memory_bytes: figure,
   /** The most that one process applied of the group `visits`, which had fallen behind. */
   group_events_per_second: rate,

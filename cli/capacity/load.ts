@@ -11,7 +11,7 @@ export interface Request {
 
 export interface Load {
   readonly url: string;
-  /** Of each number once. */
+  /** Makes the request of a number; called once a number. */
   readonly request: (number: number) => Request;
   /** The only status that is right. */
   readonly expect: number;

@@ -23,7 +23,7 @@ export const HEADROOM = 0.6;
 export const STEPS = [1, 10, 100, 1_000] as const;
 const DAY_SECONDS = 86_400;
 const NODES = 3;
-/** Of the processes, where a machine may fail. */
+/** Fewest processes where a machine may fail. */
 const AT_LEAST = { postgresql: 1, eventstoredb: 2 } as const;
 
 /** Days for which the rows and events of each kind are kept (docs/operations.md, Size of the data). */

@@ -82,7 +82,7 @@ async function newKey({ store, clock, progress }: Runtime): Promise<string> {
 const addressOf = (number: number): string =>
   `20.${(number >> 16) & 127}.${(number >> 8) & 255}.${number & 255}`;
 
-/** As a browser sends them, beside what `fetch` adds. */
+/** Headers that a browser sends beside those of `fetch`. */
 const BROWSER = {
   origin: PAGE,
   'content-type': 'text/plain;charset=UTF-8',

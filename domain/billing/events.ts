@@ -41,14 +41,14 @@ export const anchorEvents = {
     partner_id: z.uuid(),
     /** Time of the anchor, by the clock of the process that made it. */
     made_at: z.iso.datetime(),
-    /** Of the whole ledger. */
+    /** Number of entries of the whole ledger. */
     entries: z.int().nonnegative(),
     units: z.int().nonnegative(),
     /** Digest of the last entry; 64 zeros without entries. */
     head_digest: digest,
     /** Ed25519, SubjectPublicKeyInfo in base64. */
     public_key: z.base64(),
-    /** Of `anchorText`, in base64. */
+    /** Signature of `anchorText`, in base64. */
     signature: z.base64(),
   }),
 } as const;

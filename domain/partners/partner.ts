@@ -94,7 +94,7 @@ export interface Partner {
 
 const isDeleted = ({ state }: Partner): boolean => state === 'deleted' || state === 'ended';
 
-/** Of twice as many the latest stay, so that a snapshot holds them in one append. */
+/** Revoked keys that stay when there are twice as many, so that a snapshot holds them in one append. */
 const REVOKED_REMEMBERED = 2_500;
 
 /** The creator of a change; ceilings apply only to users. */

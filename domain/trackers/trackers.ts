@@ -79,7 +79,7 @@ export interface Trackers {
   readonly deleted: PersistentOrderedMap<string, string>;
 }
 
-/** Of twice as many the latest stay, so that a snapshot holds them in one append. */
+/** Deletions that stay when there are twice as many, so that a snapshot holds them in one append. */
 const DELETED_REMEMBERED = 2_500;
 
 /** Returns when a recently deleted tracker was deleted; undefined if it was not, or is no longer remembered. */

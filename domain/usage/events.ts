@@ -65,9 +65,9 @@ export const usageEvents = {
    */
   'usage.LookupsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(count) }),
   'usage.TrackerCallsCounted.v1': z.object({ counts: z.array(trackerCalls) }),
-  /** As `LookupsCorrected`. */
+  /** Corrects counts of tracker calls, like `LookupsCorrected`. */
   'usage.TrackerCallsCorrected.v1': z.object({ counts: z.array(trackerCalls) }),
-  /** As `LookupsTotalled`. */
+  /** Totals tracker calls, like `LookupsTotalled`. */
   'usage.TrackerCallsTotalled.v1': z.object({ part: z.int(), parts: z.int(), counts: z.array(trackerCalls) }),
   /**
    * Stream `usage-trackers-<utc day>`: sessions and reveals that began in each hour of a past day; the counts outlive both.

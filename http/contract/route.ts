@@ -22,7 +22,7 @@ export interface DashboardUser {
   readonly is_suspended: boolean;
 }
 
-/** Who calls in a partner's name. */
+/** A key or a user that calls in a partner's name. */
 export type Caller = ApiKey | DashboardUser;
 
 /** A request that passed the shared refusals in their order (contract, Requests 3). */
@@ -65,7 +65,7 @@ export interface Reply {
 interface RouteOf<Request extends ApiRequest> {
   /** OPTIONS: for browsers' preflights, on public paths alone. */
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS';
-  /** As Fastify spells it: `/v1/trackers/:tracker_id`. */
+  /** Path in Fastify's spelling: `/v1/trackers/:tracker_id`. */
   readonly path: string;
   /**
    * none: a body is ignored on GET and OPTIONS, refused elsewhere. optional: `{}` or nothing. json: required. text:

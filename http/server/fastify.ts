@@ -29,7 +29,7 @@ export type RequestTimeouts = Readonly<typeof defaultTimeouts>;
 const MAX_HEAD_BYTES = 16_384;
 /** More than any browser and the proxies behind it send. Node makes an object of them, for which a thousand take a millisecond. */
 const MAX_HEADERS = 100;
-/** Of one connection, the last of which is answered with `Connection: close`. */
+/** Requests of one connection, the last of which is answered with `Connection: close`. */
 const MAX_REQUESTS_PER_SOCKET = 10_000;
 const NO_QUERY = {};
 

@@ -10,7 +10,7 @@ import { type ErrorCode, refusal } from '../errors/error-catalog.ts';
 /** A request line this long is why the head overflowed (the parser's limit is 16 KiB for all of it). */
 const LONG_REQUEST_LINE = 8_192;
 
-/** Of every answer. */
+/** Headers of every answer. */
 type Headers = Readonly<Record<string, string>>;
 
 interface ParserError extends Error {

@@ -1,4 +1,4 @@
-/** Who visits: the address of a browser behind the proxies that the operator trusts (contract, Pixel 5). */
+/** The visitor's address: a browser's behind the proxies that the operator trusts (contract, Pixel 5). */
 import ipaddr from 'ipaddr.js';
 import { canonicalText, parseAddress } from '../../domain/kernel/address.ts';
 import type { ApiRequest } from '../contract/route.ts';

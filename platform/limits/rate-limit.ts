@@ -249,7 +249,7 @@ function usedBefore({ granted_slot, was_ahead, slot, used }: TakenBlock, windowM
 
 const SWEPT_AT_ONCE = 2_500;
 
-/** It skips locked rows: waiting for one, with locks of others, might deadlock with a process that takes several rates at once. */
+/** Skips locked rows: waiting for one, with locks of others, might deadlock with a process that takes several rates at once. */
 const SWEEP = `
   with page as materialized (select name from work.rate where name > $1 order by name limit ${SWEPT_AT_ONCE}),
        unused as materialized (

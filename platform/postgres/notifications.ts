@@ -135,7 +135,7 @@ const ASK_MS = 5_000;
 /** Time limit of connecting and of each statement. */
 const ANSWER_MS = 2_000;
 
-/** Of this process, by URL: a notification wakes every session of its database that listens, whatever to. */
+/** One connection a process and URL: a notification wakes every session of its database that listens, whatever to. */
 const connections = new Map<string, Connection>();
 
 /** The session of all listeners of a database. */

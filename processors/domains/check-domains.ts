@@ -106,7 +106,7 @@ export interface DomainCheckOptions extends ProcessorDeps {
 }
 
 const MAX_CONCURRENT_CHECKS = 8;
-/** Of those of one partner: silent DNS servers hold a slot longest, so one partner must not hold them all. */
+/** Checks under way of one partner: silent DNS servers hold a slot longest, so one partner must not hold all slots. */
 const MAX_CONCURRENT_CHECKS_OF_PARTNER = 2;
 /** Time limit of the whole CNAME chain. */
 const CHECK_MS = 8_000;

@@ -43,7 +43,7 @@ const nextOf = (days: string): string => `
   (select ${DAY_FOUND} as day, s.ip from read.saved_lookup s
    where not s.snapshotted and ${days} and (${DAY_FOUND}, s.ip) > ($3::date, $4) and ${HAS_NO_WORK}
    order by ${DAY_FOUND}, s.ip limit ${BATCH})`;
-/** Of days before `$1`, and of days after `$2`, which a fast clock wrote. */
+/** Selects streams of days before `$1`, and of days after `$2`, which a fast clock wrote. */
 const TO_SNAPSHOT = `
   select day::text, ip from (${nextOf(`${DAY_FOUND} < $1::date`)} union all ${nextOf(`${DAY_FOUND} > $2::date`)}) due
   order by due.day, ip limit ${BATCH}`;

@@ -17,7 +17,7 @@ export interface DemoDeps {
   readonly clock: Clock;
   readonly db: DatabasePool;
   readonly dataDir: string;
-  /** Of the read models. */
+  /** Progress of the read models. */
   readonly progress: Reached;
 }
 

@@ -22,7 +22,7 @@ const WINDOW = 1;
 const MAX_STEPS_AHEAD = 20;
 /** Time between the page that proposes a secret and its first code. */
 const PROPOSAL_MS = 10 * MINUTE;
-/** As long as the digest of HMAC-SHA-1, which is what all apps can do. */
+/** Bytes of a secret: the digest size of HMAC-SHA-1, which all apps support. */
 const SECRET_BYTES = 20;
 const RECOVERY_CODES = 10;
 /** Crockford's base 32, five bits a character. */
@@ -274,7 +274,7 @@ function newRecoveryCode(): string {
   return letters.join('').replaceAll(/(.{4})(?=.)/g, '$1-');
 }
 
-/** As people may type it: without hyphens, and with letters that look alike. */
+/** Accepts a recovery code as people type it: without hyphens, and with letters that look alike. */
 const normalised = (code: string): string =>
   composed(code)
     .toLowerCase()

@@ -30,7 +30,7 @@ interface SealedSession {
   readonly sealed: string;
 }
 
-/** Of endpoints it handles nothing, but periods that ended stay in the read model until this processor has passed them. */
+/** Follows endpoints too, without handling their events: ended periods stay in the read model until this processor has passed them. */
 export const QUEUEING: FollowedStreams = {
   name: 'queue-webhook-events',
   prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],

@@ -58,7 +58,7 @@ interface Activity {
   readonly action: string;
   readonly subject: readonly [kind: SubjectKind, id: string];
   readonly summary?: string;
-  /** Who did it where the event's metadata name neither a key nor a user. */
+  /** Actor where the event's metadata name neither a key nor a user. */
   readonly otherwise: 'operator' | 'service' | Actor;
   /** ISO 8601; default: the time of the event. */
   readonly at?: string;
@@ -256,7 +256,7 @@ async function insert(db: pg.ClientBase, rows: readonly object[]): Promise<void>
   });
 }
 
-/** As long as usage is kept. */
+/** Time for which activity is kept, as usage is. */
 const KEPT_MS = 400 * DAY;
 
 /** Deletes activity past its retention. `now` in milliseconds. */

@@ -81,7 +81,7 @@ async function applyMark(
   }
 }
 
-/** Of an hour whose events are all gone there is no row in a rebuild. */
+/** Marks each hour, because a rebuild has no row of an hour whose events are all gone. */
 const MARK = `
   insert into tracker_hour as present (tracker_id, hour, sessions, reveals, mark_id, marked_sessions, marked_reveals)
   select distinct tracker_id, hour, 0, 0, $1::uuid, 0, 0 from unnest($2::uuid[], $3::timestamptz[]) as n (tracker_id, hour)

@@ -48,7 +48,7 @@ export interface EarlierAttempt {
   readonly error: string | null;
 }
 
-/** Of a delivery, its last one aside. */
+/** Attempts that a delivery keeps before its last one. */
 const MAX_EARLIER_ATTEMPTS = 19;
 
 /** A new row with its immutable columns. */
@@ -92,7 +92,7 @@ export interface RecoveryRow {
   readonly partner_id: string;
   readonly since: string;
   readonly held_back: boolean;
-  /** As counted at the request. */
+  /** Number of deliveries, as counted at the request. */
   readonly deliveries: number;
   readonly created_at: string;
   /** Log position of the request, as text. */

@@ -8,7 +8,7 @@ const activityRow = z.object({
   at: z.string(),
   actor_kind: z.enum(['key', 'user', 'operator', 'service']),
   actor_id: z.string(),
-  /** Of the key or the user; null: it is not known any more. */
+  /** Name of the key or the user; null: it is not known any more. */
   actor_name: z.string().nullable(),
   action: z.string(),
   subject_kind: z.string(),

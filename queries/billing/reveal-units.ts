@@ -11,7 +11,7 @@ export type RevealHour = z.output<typeof hourRow>;
 const whose = (of: RevealsOf) =>
   'key_id' in of ? sql.fragment`key_id = ${of.key_id}` : sql.fragment`tracker_id = ${of.tracker_id}`;
 
-/** Of a UTC month, `YYYY-MM`. */
+/** Selects completions of a UTC month, `YYYY-MM`. */
 export const during = (month: string) => sql.fragment`completed_at >= ${monthStart(month)}::timestamptz
   and completed_at < ${monthStart(month)}::timestamptz + interval '1 month'`;
 

@@ -51,7 +51,7 @@ export const findMember = (db: DatabasePool, partnerId: string, userId: string):
 
 const formerRow = z.object({ user_id: z.string(), partner_id: z.string(), role: roleSchema });
 
-/** As `findMember`, removed ones too, so that a removal that was cut short can be repeated. */
+/** Finds a member like `findMember`, and removed ones too, so that a removal that was cut short can be repeated. */
 export const findPresentOrFormerMember = (
   db: DatabasePool,
   partnerId: string,

@@ -37,7 +37,7 @@ const FROM = sql.fragment`from read.session s left join read.tracker t on t.trac
 
 interface FeedQuery {
   readonly partnerId: string;
-  /** Of this partner; null: all of them. */
+  /** Tracker of the sessions; null: all trackers. */
   readonly trackerId: string | null;
   readonly after: bigint;
   readonly limit: number;

@@ -35,7 +35,7 @@ export interface TrackerDirectoryDeps {
   readonly waitForHead: () => Promise<boolean>;
 }
 
-/** Of the partner of a tracker `t`. */
+/** Tells whether the partner of a tracker `t` is suspended. */
 const IS_SUSPENDED =
   'exists (select from read.partner p where p.partner_id = t.partner_id and p.suspended_at is not null)';
 

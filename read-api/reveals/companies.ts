@@ -35,7 +35,7 @@ interface CompanyQuery {
 
 /** The newest reveals that a page groups: it takes as long for a million as for ten thousand. */
 export const REVEALS_ON_A_PAGE = 1_000;
-/** Those that a file groups. */
+/** The newest reveals that a file groups. */
 export const REVEALS_IN_A_FILE = 200_000;
 
 export interface Companies {

@@ -92,7 +92,7 @@ async function readSignalDays(pool: pg.Pool, first: string): Promise<string[]> {
 interface SeenDomainRow extends Omit<SeenDomain, 'first_seen_at' | 'last_seen_at'> {
   readonly first_seen_at: Date;
   readonly last_seen_at: Date;
-  /** Of one of its clues. */
+  /** UTC day of one of its clues. */
   readonly day: string;
   readonly sealed: Buffer;
 }
@@ -191,7 +191,7 @@ interface CluesDeps {
 /** Contract, Company signals. */
 const MAX_CANDIDATES = 10;
 
-/** Of three connections: an address of a mobile network may have so many clues that a hundred lookups a second would take all. */
+/** Of three connections, those that one partner may use: a mobile network's address may have so many clues that a hundred lookups a second would take all. */
 const CONNECTIONS_PER_PARTNER = 2;
 
 /** The clues about an address, as far as they can be read at once. Never throws. */

@@ -14,7 +14,7 @@ export interface EndpointHealth {
   readonly pending: number;
   readonly failures_in_row: number;
   readonly last_attempt_at: string | null;
-  /** Of the last attempt; null: it succeeded, or an earlier release recorded it. */
+  /** Error of the last attempt; null: it succeeded, or an earlier release recorded it. */
   readonly error: DeliveryError | null;
   readonly http_status: number | null;
   /** null: nothing waits, or nothing is sent. In the past: at any moment. */
@@ -26,7 +26,7 @@ export interface HourOfAttempts {
   readonly hour: string;
   readonly attempts: number;
   readonly delivered: number;
-  /** Those with an HTTP response, and the sum of their durations in milliseconds. */
+  /** Attempts with an HTTP response, and the sum of their durations in milliseconds. */
   readonly answered: number;
   readonly answered_ms: number;
 }

@@ -174,7 +174,7 @@ export interface Visit extends Times {
   /** Empty for a GET. */
   readonly form: URLSearchParams;
   readonly api: Api;
-  /** Of this service, as its callers see it. */
+  /** URL of this service, as its callers see it. */
   readonly publicUrl: string;
 }
 

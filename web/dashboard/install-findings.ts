@@ -47,7 +47,7 @@ export interface Finding {
   readonly seen: string;
   /** What to change, as sentences. */
   readonly change: string;
-  /** Who can change it, and where. */
+  /** People who can change it, and where they do. */
   readonly where: string;
   /** Text to copy. */
   readonly copy?: string;
@@ -101,7 +101,7 @@ export function judgeInstallation(
 
 const WILDCARD = 'https://*';
 
-/** As the service judges the Origin of a visit. */
+/** Judges the Origin of a visit as the service does. */
 const isAllowed = ({ origins }: JudgedTracker, name: string): boolean =>
   origins.some(
     (origin) =>

@@ -104,7 +104,7 @@ interface Page {
   /** Buttons and links beside the title. */
   readonly actions?: Content;
   readonly refused?: Refused;
-  /** It shows a visitor's country, whose source must be named. */
+  /** Whether the page shows a visitor's country, whose source must be named. */
   readonly showsCountry?: boolean;
   readonly status?: number;
 }

@@ -15,7 +15,7 @@ const PRESETS = {
 type Preset = keyof typeof PRESETS;
 
 const USUAL: Preset = '7d';
-/** Of a custom period. */
+/** Longest custom period. */
 export const LONGEST_DAYS = 366;
 
 /** Sessions and reveals are kept so long; usage is kept for longer. */

@@ -29,7 +29,7 @@ interface BreakerOptions {
   readonly onChange: (isOpen: boolean, failure?: unknown) => void;
 }
 
-/** It opens when so many of the last calls of different addresses have failed: as many as a webhook endpoint's breaker takes. */
+/** Failures among the last calls of different addresses that open the breaker: as many as open a webhook endpoint's. */
 const FAILED_ADDRESSES = 10;
 const LAST_ADDRESSES = 20;
 /** Probes in a period, evenly spaced, so that a new address need not wait for a whole one; and at a time. */

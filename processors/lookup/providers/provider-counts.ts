@@ -118,7 +118,7 @@ export async function takeFromBudget(
   return rowCount === 1;
 }
 
-/** As long as usage is kept. */
+/** Days for which counts are kept, as usage is. */
 const KEPT_DAYS = 400;
 
 /** Deletes the counts of days past their retention. `now` in milliseconds. */

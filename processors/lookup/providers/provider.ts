@@ -124,7 +124,7 @@ const all =
  * 1 MiB: a webhook event that did not would stop the webhooks of all partners.
  */
 const MAX_FIELD_BYTES = 16_384;
-/** As JSON: many addresses may have the largest record. */
+/** Largest record as JSON: many addresses may have one of this size. */
 const MAX_RECORD_BYTES = 65_536;
 const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 

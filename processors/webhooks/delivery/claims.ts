@@ -73,7 +73,7 @@ const RECORD_AND_CLAIM = `
 export class DeliveryClaims {
   readonly #pool: pg.Pool;
   readonly #rules: ClaimRules;
-  /** Of statements about claims that are held: each locks many of the same rows, in an order of its own. */
+  /** Serialises statements about held claims: each locks many of the same rows, in an order of its own. */
   readonly #oneAtATime = createSemaphore({ limit: 1 });
 
   constructor(pool: pg.Pool, rules: ClaimRules) {

@@ -90,7 +90,7 @@ interface WaitingEndpoint {
   readonly partner_id: string;
   readonly paused: boolean;
   readonly breaker_open: boolean;
-  /** Of its earliest pending delivery; null: the endpoint is paused, or its partner suspended. */
+  /** Next attempt of its earliest pending delivery; null: the endpoint is paused, or its partner suspended. */
   readonly next_attempt_at: Date | null;
 }
 

@@ -64,7 +64,7 @@ const PATH = '/dashboard/activity';
 const PAGE = 50;
 const MAX_CSV = 10_000;
 
-/** Who changed what, and when. */
+/** Pages of the changes: actor, action and time. */
 export const activityPages = (deps: ActivityDeps): readonly PageRoute[] => [
   { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
   { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },

@@ -57,7 +57,7 @@ export const revealPages = (deps: RevealDeps): PageRoute[] => [
 ];
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** As many as a page of the list. */
+/** Sessions revealed at once: a page of the list. */
 const MAX_SESSIONS = 50;
 
 /** The list, with its filters, that the sessions were selected in. */
