@@ -123,10 +123,15 @@ module.exports = {
       'What runs in a browser speaks to the service like any other client.',
     ),
     only(
-      'pages-know-http-alone',
+      'pages-read-and-call',
       'web/dashboard',
-      ['^http/', '^domain/kernel/', '^platform/csv\\.ts$', SCHEMAS],
-      "A page calls the API's routes and what bin/ hands it: no second way to change or to read.",
+      [
+        '^http/',
+        '^domain/(kernel/|[^/]+/[^/]*evidence\\.ts$)',
+        '^platform/csv\\.ts$',
+        '^(read-api|queries)/',
+      ],
+      "A page reads by the named readers and their types, and changes nothing but through the API's routes.",
     ),
     never(
       'the-client-stands-alone',

@@ -167,6 +167,7 @@ const attemptRow = z.object({
   http_status: z.number().nullable(),
   error: deliveryErrorSchema.nullable(),
 });
+export type Attempt = z.output<typeof attemptRow>;
 const attemptsRow = z.object({
   earlier_attempts: z.array(attemptRow).nullable(),
   started_at: z.string().nullable(),
@@ -180,7 +181,7 @@ export async function listAttempts(
   db: DatabasePool,
   webhookId: string,
   deliveryId: string,
-): Promise<readonly z.output<typeof attemptRow>[]> {
+): Promise<readonly Attempt[]> {
   const row = await db.maybeOne(sql.type(attemptsRow)`
     select earlier_attempts, last_attempt_at as started_at, last_duration_ms as duration_ms, http_status, error
     from read.webhook_delivery where delivery_id = ${deliveryId} and webhook_id = ${webhookId}`);

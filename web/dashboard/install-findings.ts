@@ -1,42 +1,16 @@
 /** Why a tracker shows nothing, from what the service saw of its pixel (docs/pixel.md, "Why do I see nothing"). */
+import type { CaptureRefusal } from '../../domain/sessions/install-evidence.ts';
+import type { InstallEvidence as SeenEvidence } from '../../queries/trackers/install-evidence.ts';
 
-interface Seen {
-  /** In the last 24 hours. */
-  readonly count: number;
-  readonly last_at: string;
-}
-
-export type RefusalReason =
-  | 'disabled'
-  | 'deleted'
-  | 'wrong_origin'
-  | 'untrusted_host'
-  | 'invalid_labels'
-  | 'invalid_body'
-  | 'rate'
-  | 'unavailable';
-
-/** What arrived of a tracker's pixel in 7 days; at most 10 s late. */
-export interface InstallEvidence {
-  readonly hours: readonly { readonly hour: string; readonly visits: number }[];
-  readonly visits: Seen | null;
-  readonly scripts: Seen | null;
-  readonly crawlers: Seen | null;
-  readonly prefetches: Seen | null;
-  readonly refusals: readonly (Seen & { readonly reason: RefusalReason })[];
-  readonly origins: readonly { readonly name: string; readonly last_at: string }[];
-  readonly hosts: readonly { readonly name: string; readonly last_at: string }[];
-  readonly hasEnoughTabs: boolean;
-  readonly hasManyAddresses: boolean;
-  readonly hasPublicAddress: boolean;
-  /** Whether a visit has ever come, as far back as usage is kept. */
+/** What arrived, and whether a visit has ever come, as far back as usage is kept. */
+export interface InstallEvidence extends SeenEvidence {
   readonly hasHadVisit: boolean;
 }
 
 /** One cause, and its remedy. */
 export interface Finding {
   readonly name:
-    | RefusalReason
+    | CaptureRefusal
     | 'no_script'
     | 'no_visit'
     | 'quiet'
@@ -111,7 +85,7 @@ const isAllowed = ({ origins }: JudgedTracker, name: string): boolean =>
         name.endsWith(origin.slice(WILDCARD.length))),
   );
 
-const countOf = (seen: Seen | null): number => seen?.count ?? 0;
+const countOf = (seen: SeenEvidence['visits']): number => seen?.count ?? 0;
 
 const DISABLED: Finding = {
   name: 'disabled',

@@ -1,4 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { ActivityRow } from '../../../queries/activity/activity.ts';
 import { csvAnswer } from '../answers.ts';
 import type { Visit } from '../api.ts';
 import {
@@ -17,19 +18,6 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
-
-export interface Activity {
-  readonly position: string;
-  readonly at: string;
-  readonly actor_kind: 'key' | 'user' | 'operator' | 'service';
-  readonly actor_id: string;
-  readonly actor_name: string | null;
-  readonly action: string;
-  readonly subject_kind: string;
-  readonly subject_id: string;
-  readonly subject_name: string | null;
-  readonly summary: string;
-}
 
 interface Actor {
   readonly kind: string;
@@ -53,9 +41,9 @@ export interface ActivityDeps {
   readonly list: (
     partnerId: string,
     filter: ActivityFilter,
-    before: Pick<Activity, 'at' | 'position'> | null,
+    before: Pick<ActivityRow, 'at' | 'position'> | null,
     limit: number,
-  ) => Promise<readonly Activity[]>;
+  ) => Promise<readonly ActivityRow[]>;
   /** Users, and keys that were made last. */
   readonly actors: (partnerId: string) => Promise<readonly (Actor & { readonly name: string })[]>;
 }
@@ -154,7 +142,7 @@ const CURSOR = /^([\d-]{10}T[\d:.]{8,16}Z)_(\d{1,19})$/;
 const LARGEST = 2n ** 63n - 1n;
 
 /** Where the page begins: after the last row of the page before. */
-function cursorIn(query: URLSearchParams): Pick<Activity, 'at' | 'position'> | null {
+function cursorIn(query: URLSearchParams): Pick<ActivityRow, 'at' | 'position'> | null {
   const [, at, position] = CURSOR.exec(query.get('before') ?? '') ?? [];
   if (at === undefined || position === undefined || instantOf(at) === null) return null;
   return BigInt(position) > LARGEST ? null : { at, position };
@@ -171,7 +159,7 @@ async function list(deps: ActivityDeps, visit: Visit): Promise<Reply> {
   const last = found.length > PAGE ? rows.at(-1) : undefined;
   const query = queryOf(visit, filter);
   return show(visit, {
-    title: 'Activity',
+    title: 'ActivityRow',
     section: 'Settings',
     tab: PATH,
     ...(rows.length > 0
@@ -234,9 +222,9 @@ function filters(
 const OPERATOR = 'The operator of the service';
 const SERVICE = 'The service itself';
 
-const actorOf = ({ actor_kind, actor_id }: Activity): Actor => ({ kind: actor_kind, id: actor_id });
+const actorOf = ({ actor_kind, actor_id }: ActivityRow): Actor => ({ kind: actor_kind, id: actor_id });
 
-function nameOf({ actor_kind, actor_id, actor_name }: Activity): string {
+function nameOf({ actor_kind, actor_id, actor_name }: ActivityRow): string {
   switch (actor_kind) {
     case 'operator':
       return OPERATOR;
@@ -259,7 +247,7 @@ const PAGES: Readonly<Record<string, string>> = {
   reveal: '/dashboard/reveals',
 };
 
-function subjectOf({ subject_kind, subject_id, subject_name }: Activity): Content {
+function subjectOf({ subject_kind, subject_id, subject_name }: ActivityRow): Content {
   // The details name a domain, and the account is the reader's own.
   if (subject_kind === 'partner' || subject_kind === 'domain') return '–';
   const name = subject_name ?? subject_id.slice(0, 8);

@@ -1,6 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import { shellQuoted } from '../../../http/contract/shell-text.ts';
 import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
+import type { ReadTrackerDays } from '../../../read-api/usage/partner-usage.ts';
 import { csvAnswer, fileAnswer, redirectAfterPost } from '../answers.ts';
 import { type ErrorAnswer, listTrackers, mayChange, type Refused, type Visit } from '../api.ts';
 import {
@@ -18,7 +19,6 @@ import {
   table,
   tableOr,
 } from '../components.ts';
-import type { ReadTrackerDays } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { instantOf } from '../times.ts';

@@ -1,5 +1,6 @@
 import { searchKey } from '../../../domain/kernel/text.ts';
 import type { Reply } from '../../../http/contract/route.ts';
+import type { CompanyRow, CompanyVisit, ReadCompanies } from '../../../read-api/reveals/companies.ts';
 import { csvAnswer } from '../answers.ts';
 import { listTrackers, plainText, type Visit } from '../api.ts';
 import {
@@ -14,7 +15,6 @@ import {
   pager,
   table,
 } from '../components.ts';
-import type { CompanyRow, CompanyVisit, ReadCompanies } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';

@@ -1,4 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { Attempt } from '../../../read-api/webhooks/delivery-queries.ts';
 import type { DeliveryBody, DeliveryState } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.ts';
@@ -33,13 +34,6 @@ import { leftText } from './webhooks.ts';
 export interface ListedDelivery extends DeliveryBody {
   /** Its place in the log; with `created_at` its place in the list. */
   readonly position: string;
-}
-
-export interface Attempt {
-  readonly started_at: string;
-  readonly duration_ms: number | null;
-  readonly http_status: number | null;
-  readonly error: DeliveryBody['error'];
 }
 
 /** Filters of a list; null: any. */

@@ -1,15 +1,11 @@
+import type { CaptureRefusal } from '../../../domain/sessions/install-evidence.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { listTrackers, mayChange, type Visit } from '../api.ts';
 import { barChart } from '../charts.ts';
 import { type Content, copyable, count, counted, type Html, html, notice, table } from '../components.ts';
-import {
-  type Finding,
-  type InstallEvidence,
-  judgeInstallation,
-  type RefusalReason,
-} from '../install-findings.ts';
+import { type Finding, type InstallEvidence, judgeInstallation } from '../install-findings.ts';
 import { ask } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
@@ -68,7 +64,7 @@ const chart = ({ hours }: InstallEvidence): Html =>
     points: hours.map(({ hour, visits }) => ({ label: hour.slice(11, 16), values: [visits] })),
   });
 
-const REASONS: Readonly<Record<RefusalReason, string>> = {
+const REASONS: Readonly<Record<CaptureRefusal, string>> = {
   wrong_origin: 'The origin is not one of the websites',
   untrusted_host: 'The host name does not belong to the tracker',
   invalid_labels: 'The labels break a rule',

@@ -1,4 +1,6 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { Companies, CompanyRow, ReadCompanies } from '../../../read-api/reveals/companies.ts';
+import type { LookupDay, Range, ReadTrackerDays } from '../../../read-api/usage/partner-usage.ts';
 import { listTrackers, type Visit } from '../api.ts';
 import { barChart, dayLabel } from '../charts.ts';
 import {
@@ -13,7 +15,6 @@ import {
   table,
   tiles,
 } from '../components.ts';
-import type { Companies, CompanyRow, LookupDay, Range, ReadCompanies, ReadTrackerDays } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { isKept, linkTo, periodBefore, SESSIONS_KEPT_DAYS } from '../scope.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Reply } from '../../../http/contract/route.ts';
+import type { RevealOfSession } from '../../../queries/reveals/reveals.ts';
 import type { RevealBody } from '../../../read-api/reveals/schemas.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
@@ -18,7 +19,6 @@ import {
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import type { RevealOfSession } from './sessions.ts';
 
 export interface RevealDeps {
   readonly revealsOf: (

@@ -1,5 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { RevealOfSession } from '../../../queries/reveals/reveals.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
+import type { FoundSessions, SessionSearch } from '../../../read-api/sessions/sessions.ts';
 import { listTrackers, mayChange, plainText, type Refused, type Visit } from '../api.ts';
 import {
   badge,
@@ -16,21 +18,10 @@ import {
   select,
   table,
 } from '../components.ts';
-import type { FoundSessions, SessionSearch } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
 import { companyLink } from './overview.ts';
-
-export interface RevealOfSession {
-  readonly reveal_id: string;
-  readonly session_id: string;
-  readonly created_at: string;
-  readonly completed_at: string | null;
-  readonly billable: boolean | null;
-  readonly match_type: string | null;
-  readonly name: string | null;
-}
 
 export interface SessionDeps {
   /** Newest first; null: the cursor is of another list. */

@@ -1,4 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { InvitationRow, MemberRow } from '../../../queries/partners/team.ts';
 import { redirectAfterPost } from '../answers.ts';
 import {
   type ErrorAnswer,
@@ -32,30 +33,12 @@ import {
 import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 
-interface Member {
-  readonly user_id: string;
-  readonly name: string;
-  readonly role: Role;
-  readonly created_at: string;
-  readonly second_factor: boolean;
-  readonly logged_in_at: string | null;
-  readonly used_at: string | null;
-}
-
-interface Invitation {
-  readonly invitation_id: string;
-  readonly role: Role;
-  readonly note: string;
-  readonly made_by: string | null;
-  readonly expires_at: string;
-}
-
 interface TeamOverview {
   /** In the order of their creation. */
-  readonly members: readonly Member[];
+  readonly members: readonly MemberRow[];
   /** Whether there are more than these. */
   readonly more: boolean;
-  readonly invitations: readonly Invitation[];
+  readonly invitations: readonly InvitationRow[];
   readonly owners: readonly string[];
   readonly second_factor_required: boolean;
 }
@@ -65,7 +48,7 @@ type Done = Promise<{ readonly ok: true } | ErrorAnswer>;
 export interface TeamDeps {
   /** `name`: a part of the users' names; '' for all. */
   readonly overview: (visit: Visit, name: string) => Promise<TeamOverview>;
-  readonly find: (visit: Visit, userId: string) => Promise<Member | null>;
+  readonly find: (visit: Visit, userId: string) => Promise<MemberRow | null>;
   /** @returns the link to hand over, which cannot be shown again */
   readonly invite: (
     visit: Visit,

@@ -1,4 +1,12 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { KeyRow } from '../../../queries/partners/partners.ts';
+import type {
+  Allowance,
+  LookupDay,
+  Range,
+  ReadTrackerDays,
+  TrackerDay,
+} from '../../../read-api/usage/partner-usage.ts';
 import { csvAnswer } from '../answers.ts';
 import { listTrackers, type Visit } from '../api.ts';
 import {
@@ -12,26 +20,17 @@ import {
   table,
   tiles,
 } from '../components.ts';
-import type { Allowance, LookupDay, Range, ReadTrackerDays, TrackerDay } from '../figures.ts';
 import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo, periodBefore } from '../scope.ts';
 import { lookupChart, OUTCOME_GROUPS, POLLS, splitAt, sum } from './overview.ts';
-
-interface UsedKey {
-  readonly key_id: string;
-  readonly name: string;
-  readonly new_enrichments_per_day: number | null;
-  readonly pending_enrichments: number;
-  readonly revoked_at: string | null;
-}
 
 export interface UsageDeps {
   readonly lookups: (partnerId: string, range: Range) => Promise<readonly LookupDay[]>;
   readonly trackerDays: ReadTrackerDays;
   /** What has been used of the allowances of this UTC day. */
   readonly allowance: (partnerId: string) => Promise<Allowance>;
-  readonly keys: (partnerId: string) => Promise<readonly UsedKey[]>;
+  readonly keys: (partnerId: string) => Promise<readonly KeyRow[]>;
 }
 
 const PATH = '/dashboard/usage';
@@ -84,7 +83,7 @@ async function usage(deps: UsageDeps, visit: Visit): Promise<Reply> {
 }
 
 /** Limits as gauges: those of today, whatever period the page shows. */
-function allowancePanel(keys: readonly UsedKey[], { reserved, pending }: Allowance) {
+function allowancePanel(keys: readonly KeyRow[], { reserved, pending }: Allowance) {
   const usable = keys.filter(({ revoked_at }) => revoked_at === null);
   if (usable.length === 0) return null;
   const capped = usable
@@ -110,7 +109,7 @@ const requestsOf = (rows: readonly LookupDay[], outcomes: readonly string[]): nu
     ({ requests }) => requests,
   );
 
-function byKey(keys: readonly UsedKey[], lookups: readonly LookupDay[]) {
+function byKey(keys: readonly KeyRow[], lookups: readonly LookupDay[]) {
   const byId = Map.groupBy(lookups, ({ key_id }) => key_id);
   const names = new Map(keys.map(({ key_id, name }) => [key_id, name]));
   const rows = [...byId]
