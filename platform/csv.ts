@@ -1,7 +1,10 @@
 export type CsvCell = string | number | bigint | boolean | Date | null;
 
-/** Begins what a spreadsheet takes for a formula, also in the full-width forms that a Japanese or Chinese one reads. */
-const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
+/**
+ * Begins what a spreadsheet may take for a formula, also after blanks, which some leave out, and in the full-width forms that a
+ * Japanese or Chinese one reads.
+ */
+const FORMULA = /^(?:[\t\r\n]|\s*[=+\-@＝＋－＠])/;
 
 /**
  * Writes a row of CSV (RFC 4180) without its line end. Null is an empty field and the empty text is "", so that they differ;

@@ -81,9 +81,10 @@ it('has one line of CSV for each company, whose formulas are defused wherever th
   const tracker = await makeTracker(api, key);
   await reveal(tracker, '5.9.1.4', 'Broken\n=cmd()\r@x\u2028y');
   await reveal(tracker, '5.9.1.5', '＝1+1');
+  await reveal(tracker, '5.9.1.6', '\r\n=cmd()');
   const { body } = await page.get(`/companies.csv?tracker_id=${tracker}`);
   const names = body.split('\r\n').map((line) => line.split(',', 1)[0]);
-  expect(names).toEqual(['company', "'＝1+1", 'Broken =cmd() @x y', '']);
+  expect(names).toEqual(['company', "' =cmd()", "'＝1+1", 'Broken =cmd() @x y', '']);
 });
 
 it('shows each company on one page although one is seen again between two pages', async () => {

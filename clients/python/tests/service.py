@@ -6,7 +6,7 @@ import socket
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Callable
 
 from doorplate_client import Client, DoorplateError
 
@@ -91,16 +91,32 @@ class ServiceTestCase(unittest.TestCase):
 
     def drip(self, sent: bytes) -> Client:
         """A client of a server that sends this, then a byte of a header or body every tenth of a second."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        self.addCleanup(listener.close)
         ended = threading.Event()
         self.addCleanup(ended.set)
 
+        def answer(connection: socket.socket) -> None:
+            connection.sendall(sent)
+            while not ended.wait(0.1):
+                connection.sendall(b"X")
+
+        return self._client_of(answer)
+
+    def cut_off(self, sent: bytes) -> Client:
+        """A client of a server that sends this and closes the connection."""
+
+        def answer(connection: socket.socket) -> None:
+            connection.recv(65_536)
+            connection.sendall(sent)
+
+        return self._client_of(answer)
+
+    def _client_of(self, answer: Callable[[socket.socket], None]) -> Client:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
         def serve(connection: socket.socket) -> None:
             with connection, contextlib.suppress(OSError):
-                connection.sendall(sent)
-                while not ended.wait(0.1):
-                    connection.sendall(b"X")
+                answer(connection)
 
         def accept() -> None:
             with contextlib.suppress(OSError):

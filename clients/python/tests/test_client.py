@@ -106,6 +106,11 @@ class ClientTest(ServiceTestCase):
         self.assertEqual(len({one["headers"]["Idempotency-Key"] for one in self.service.requests}), 1)
         self.assertEqual(len(self.service.requests), 2)
 
+    def test_an_answer_that_is_cut_off_in_its_headers_is_no_answer(self) -> None:
+        for sent in (b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Ty", b"HTTP/1.1 503 Busy\r\nA: b\r\n"):
+            failed = self.failure(self.cut_off(sent).health)
+            self.assertEqual((failed.kind, failed.outcome, failed.status), ("network", "unknown", None), sent)
+
     def test_an_answer_that_is_too_long_is_not_read_to_its_end(self) -> None:
         client = self.serve((200, {}, b" " * 200_000))
         with unittest.mock.patch("doorplate_client._transport.MAX_BODY_BYTES", 100_000):

@@ -3,17 +3,20 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { Readable } from 'node:stream';
 
-/** Returns the proxy for a URL by HTTPS_PROXY or HTTP_PROXY and NO_PROXY, in either case; null: there is none. */
+/**
+ * Returns the proxy for a URL by HTTPS_PROXY or HTTP_PROXY and NO_PROXY; null: there is none. Each counts in lower case first, also
+ * where it is empty. `*` counts alone.
+ */
 export const proxyFor = (url: URL, env: Readonly<Record<string, string | undefined>>): string | null => {
-  const of = (name: string): string => env[name] || env[name.toUpperCase()] || '';
+  const of = (name: string): string => env[name] ?? env[name.toUpperCase()] ?? '';
   const proxy = of(`${url.protocol.slice(0, -1)}_proxy`);
-  const excepted = of('no_proxy')
-    .toLowerCase()
-    .split(',')
-    .map((one) => one.trim().replace(/^\*?\./, ''));
-  const isExcepted = [url.hostname, url.host].some((host) =>
-    excepted.some((one) => one === '*' || (one !== '' && (host === one || host.endsWith(`.${one}`)))),
-  );
+  const noProxy = of('no_proxy').toLowerCase();
+  const excepted = noProxy.split(',').map((one) => one.trim().replace(/^\.+/, ''));
+  const isExcepted =
+    noProxy === '*' ||
+    [url.hostname, url.host].some((host) =>
+      excepted.some((one) => one !== '' && (host === one || host.endsWith(`.${one}`))),
+    );
   return proxy === '' || isExcepted ? null : /^\w+:\/\//.test(proxy) ? proxy : `http://${proxy}`;
 };
 

@@ -43,6 +43,7 @@ class _TimedReader(io.RawIOBase):
         self._sock = sock
         self._raw = sock.makefile("rb", buffering=0)
         self._end = end
+        self.ended = False
 
     def readable(self) -> bool:
         return True
@@ -52,7 +53,9 @@ class _TimedReader(io.RawIOBase):
         if left <= 0:
             raise TimeoutError
         self._sock.settimeout(left)
-        return self._raw.readinto(buffer)
+        count = self._raw.readinto(buffer)
+        self.ended = count == 0
+        return count
 
     def close(self) -> None:
         self._raw.close()
@@ -63,15 +66,23 @@ class _TimedSocket:
     """What a response needs of its socket."""
 
     def __init__(self, sock: Any, end: float) -> None:
-        self._reader = _TimedReader(sock, end)
+        self.reader = _TimedReader(sock, end)
 
     def makefile(self, _mode: str) -> Any:
-        return io.BufferedReader(self._reader)
+        return io.BufferedReader(self.reader)
 
 
 class _TimedResponse(HTTPResponse):
     def __init__(self, sock: Any, *args: Any, end: float, **options: Any) -> None:
-        super().__init__(_TimedSocket(sock, end), *args, **options)  # type: ignore[arg-type]
+        timed = _TimedSocket(sock, end)
+        self._reader = timed.reader
+        super().__init__(timed, *args, **options)  # type: ignore[arg-type]
+
+    def begin(self) -> None:
+        super().begin()
+        # The end of the connection is taken for that of the headers.
+        if self._reader.ended:
+            raise IncompleteRead(b"")
 
 
 class _Timed:

@@ -1,6 +1,6 @@
 /** Lines of CSV (RFC 4180), without line breaks within cells. */
 
-/** A cell that a spreadsheet would take for a formula, also in full width, begins with an apostrophe. */
+/** A cell that a spreadsheet may take for a formula, also in full width or after blanks, begins with an apostrophe. */
 export const csvLine = (cells: readonly (string | number | boolean | null)[]): string =>
   `${cells.map((cell) => cellOf(cell === null ? '' : String(cell))).join(',')}\n`;
 
@@ -9,7 +9,7 @@ export const withoutControls = (text: string): string => text.replaceAll(/[\p{Cc
 
 const cellOf = (text: string): string => {
   const plain = withoutControls(text);
-  const safe = /^[=+\-@＝＋－＠]/.test(plain) ? `'${plain}` : plain;
+  const safe = /^\s*[=+\-@＝＋－＠]/.test(plain) ? `'${plain}` : plain;
   return /[",]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
 
