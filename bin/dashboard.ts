@@ -337,7 +337,9 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
     pages: [
       logoutAction(login),
       ...accountPages(account),
-      ...secondFactorPages(dashboardSecondFactors(context, factors, visitContext)),
+      ...secondFactorPages(
+        dashboardSecondFactors(context, factors, dashboardLogins.admitPasswordChange, visitContext),
+      ),
       ...teamPages(dashboardTeam(context, visitContext)),
       overviewPage(overview),
       ...companyPages({

@@ -148,6 +148,7 @@ export function dashboardInvitations(
 export function dashboardSecondFactors(
   { runtime }: ApiContext,
   factors: SecondFactors,
+  countWrongCode: (userId: string) => Promise<unknown>,
   contextOf: (visit: Visit) => CommandContext,
 ): SecondFactorDeps {
   const { store } = runtime;
@@ -159,6 +160,7 @@ export function dashboardSecondFactors(
     enable: async (visit, proposal, code) => {
       const { user, csrf, token } = visit;
       const codes = await factors.enable(user.user_id, { proposal, about: csrf, code, token });
+      if (codes === 'wrong') await countWrongCode(user.user_id);
       if (typeof codes !== 'string')
         await recordSecondFactor(store, 'EnableSecondFactor', user, contextOf(visit));
       return codes;

@@ -13,8 +13,8 @@ const companyRow = z.object({
   sessions: z.number(),
   first_seen_at: z.string(),
   last_seen_at: z.string(),
-  /** By which the rows are ordered: when the company was last seen, as far as that was before `asOf`. */
-  seen_at: z.string(),
+  /** When its newest session began, by which the rows are ordered: later visits do not change it. */
+  came_at: z.string(),
   tracker_ids: z.array(z.string()),
   /** How many reveals were read for all companies. */
   read: z.number(),
@@ -29,8 +29,8 @@ interface CompanyQuery {
   readonly partnerId: string;
   /** null: every tracker. */
   readonly trackerId: string | null;
-  /** ISO 8601: sessions that began later are left out, and visits of later are not counted in the order. */
-  readonly asOf: string;
+  /** ISO 8601: reveals that completed later are left out, so that pages of one moment fit together; null: none is. */
+  readonly asOf: string | null;
 }
 
 /** The newest reveals that a page groups: it takes as long for a million as for ten thousand. */
@@ -39,7 +39,7 @@ export const REVEALS_ON_A_PAGE = 1_000;
 export const REVEALS_IN_A_FILE = 200_000;
 
 export interface Companies {
-  /** Ordered by `seen_at`, the latest first, and then by key, so that pages of one `asOf` fit together. */
+  /** Ordered by `came_at`, the latest first, and then by key. */
   readonly companies: readonly CompanyRow[];
   /** Whether there are more reveals than were read. */
   readonly isPartial: boolean;
@@ -50,7 +50,7 @@ export type ReadCompanies = (
   partnerId: string,
   trackerId: string | null,
   range: Pick<CompanyQuery, 'from' | 'to'>,
-  asOf: string,
+  asOf: string | null,
   asFile?: boolean,
 ) => Promise<Companies>;
 
@@ -69,7 +69,7 @@ export async function listCompanies(
            select company_key, tracker_id, session_id, expires_at from read.reveal
            where partner_id = ${partnerId} and company_key is not null
              and expires_at >= ${from}::timestamptz + interval '30 days' and expires_at < ${to}::timestamptz + interval '30 days'
-             and expires_at <= ${asOf}::timestamptz + interval '30 days'
+             and ${asOf === null ? sql.fragment`true` : sql.fragment`completed_at <= ${asOf}::timestamptz`}
              and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
            order by expires_at desc limit ${limit}),
          grouped as (
@@ -78,14 +78,13 @@ export async function listCompanies(
            from recent group by company_key)
     select g.company_key as key, n.company ->> 'name' as name, n.company ->> 'website' as website, n.company ->> 'industry' as industry,
            n.company ->> 'country_code' as country, g.sessions, g.first - interval '30 days' as first_seen_at,
-           s.last_seen_at, case when s.last_seen_at <= ${asOf}::timestamptz then s.last_seen_at else s.first_seen_at end as seen_at,
-           g.tracker_ids, (select count(*)::int from recent) as read
+           s.last_seen_at, g.last - interval '30 days' as came_at, g.tracker_ids, (select count(*)::int from recent) as read
     from grouped g
     cross join lateral (
       select r.session_id, r.result -> 'company' as company from read.reveal r
       where r.partner_id = ${partnerId} and r.company_key = g.company_key and r.expires_at = g.last limit 1) n
     join read.session s on s.session_id = n.session_id
-    order by seen_at desc, key`);
+    order by came_at desc, key`);
   return { companies, isPartial: companies[0]?.read === limit };
 }
 

@@ -87,6 +87,15 @@ describe('setting up a second factor', () => {
     expect(body).not.toContain('Recovery codes"><code>');
   });
 
+  it('keeps wrong codes of a set-up to ten', async () => {
+    const browser = await loggedIn(api, await makeUser(api, (await api.key()).partner_id));
+    const proposal = hidden((await browser.get(PATH)).body, 'proposal');
+    const statuses = [];
+    for (let nth = 0; nth < 11; nth += 1)
+      statuses.push((await browser.send(PATH, { proposal, code: '0000é0' })).statusCode);
+    expect(statuses).toEqual([...Array(10).fill(400), 429]);
+  });
+
   it('has the page of a wrong code show the same secret again', async () => {
     const browser = await loggedIn(api, await makeUser(api, key.partner_id));
     const { body } = await browser.get(PATH);

@@ -121,14 +121,13 @@ const ZONES: readonly string[] = [
   ...new Set(['UTC', ...Intl.supportedValuesOf('timeZone').map(todaysName).toSorted()]),
 ];
 
-/** Returns whether a name is a zone's, today's or an earlier one: not an offset, which has no name. */
-function isZone(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false;
+/** Returns the listed name of a zone that is named in any way that ICU knows; null: there is none. */
+function zoneNamed(name: string): string | null {
   try {
-    Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
+    const zone = todaysName(new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone);
+    return ZONES.includes(zone) ? zone : null;
   } catch {
-    return false;
+    return null;
   }
 }
 
@@ -205,8 +204,8 @@ function loginList(visit: Visit, logins: readonly Login[]): Content {
 }
 
 async function setZone(deps: AccountDeps, visit: Visit): Promise<Reply> {
-  const zone = textOf(visit, 'time_zone');
-  if (!isZone(zone)) {
+  const zone = zoneNamed(textOf(visit, 'time_zone'));
+  if (zone === null) {
     const message = 'There is no such time zone. Choose one of the list.';
     return account(deps, visit, { ok: false, status: 400, code: 'invalid_time_zone', message });
   }

@@ -40,7 +40,7 @@ export const companyPages = (deps: CompanyDeps): PageRoute[] => [
 
 const wanted = ({ query }: Visit): string => plainText(query.get('company')).slice(0, 200);
 
-async function find({ companies }: CompanyDeps, visit: Visit, asOf: string, asFile = false) {
+async function find({ companies }: CompanyDeps, visit: Visit, asOf: string | null, asFile = false) {
   const { period, trackerId } = visit.scope;
   const text = searchKey(wanted(visit));
   const { companies: all, isPartial } = await companies(
@@ -53,30 +53,30 @@ async function find({ companies }: CompanyDeps, visit: Visit, asOf: string, asFi
   return { found: all.filter(({ name }) => searchKey(name).includes(text)), isPartial };
 }
 
-/** The last row of the page before, and when the first page was made: its order is kept while companies are seen again. */
+/** The last row of the page before, and when the first page was made: what is revealed later stands on no later page. */
 interface Cursor {
   readonly asOf: string;
-  readonly seen_at: string;
+  readonly came_at: string;
   readonly key: string;
 }
 
 const CURSOR = /^(\d{4}-[\dT:.-]{18}Z)_(\d{4}-[\dT:.-]{18}Z)_([\da-f]{32})$/;
 
 function cursorIn({ query }: Visit): Cursor | null {
-  const [, asOf = '', seen_at = '', key = ''] = CURSOR.exec(query.get('after') ?? '') ?? [];
-  return instantOf(asOf) === null || instantOf(seen_at) === null ? null : { asOf, seen_at, key };
+  const [, asOf = '', came_at = '', key = ''] = CURSOR.exec(query.get('after') ?? '') ?? [];
+  return instantOf(asOf) === null || instantOf(came_at) === null ? null : { asOf, came_at, key };
 }
 
 /** How many rows stand on the pages before. */
-const before = (rows: readonly CompanyRow[], { seen_at, key }: Cursor): number =>
-  rows.filter((row) => row.seen_at > seen_at || (row.seen_at === seen_at && row.key <= key)).length;
+const before = (rows: readonly CompanyRow[], { came_at, key }: Cursor): number =>
+  rows.filter((row) => row.came_at > came_at || (row.came_at === came_at && row.key <= key)).length;
 
 async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
   const cursor = cursorIn(visit);
   const asOf = cursor?.asOf ?? new Date(visit.request.receivedAt).toISOString();
   const [{ trackers, failed }, { found, isPartial }] = await Promise.all([
     listTrackers(visit),
-    find(deps, visit, asOf),
+    find(deps, visit, cursor?.asOf ?? null),
   ]);
   const company = wanted(visit);
   const first = cursor === null ? 0 : before(found, cursor);
@@ -102,7 +102,7 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
               <a href="${linkTo('/dashboard/sessions', visit.scope.query)}">See the sessions of the period</a>${company !== '' && html`, or <a href="${linkTo(PATH, visit.scope.query)}">all companies of the period</a>`}.`,
           )
         : html`${table(
-            'Companies, those that were seen last first',
+            'Companies, those that came last first',
             ['Company', 'Sessions', 'Websites', 'First seen', 'Last seen', 'Industry', 'Country'],
             shown.map((row) => [
               companyLink(row, visit.scope.query),
@@ -121,7 +121,7 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
             last !== undefined && first + PAGE < found.length
               ? {
                   path: PATH,
-                  query: { ...query, after: `${asOf}_${last.seen_at}_${last.key}` },
+                  query: { ...query, after: `${asOf}_${last.came_at}_${last.key}` },
                   text: 'More companies',
                 }
               : null,
@@ -131,8 +131,7 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
 }
 
 async function csv(deps: CompanyDeps, visit: Visit): Promise<Reply> {
-  const asOf = new Date(visit.request.receivedAt).toISOString();
-  const [{ trackers }, { found }] = await Promise.all([listTrackers(visit), find(deps, visit, asOf, true)]);
+  const [{ trackers }, { found }] = await Promise.all([listTrackers(visit), find(deps, visit, null, true)]);
   const nameOf = namesOfTrackers(trackers);
   const { days } = visit.scope.period;
   return csvAnswer(

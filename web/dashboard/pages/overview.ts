@@ -63,12 +63,11 @@ async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
   const before = periodBefore(period);
   const comparable = isKept(before, visit.request.receivedAt);
   const both = { from: before.from, to: period.to };
-  const asOf = new Date(visit.request.receivedAt).toISOString();
   const [{ trackers, failed }, companies, earlier, allDays, allLookups, attention, state] = await Promise.all(
     [
       listTrackers(visit),
-      deps.companies(partner_id, trackerId, period, asOf),
-      comparable ? deps.companies(partner_id, trackerId, before, asOf) : null,
+      deps.companies(partner_id, trackerId, period, null),
+      comparable ? deps.companies(partner_id, trackerId, before, null) : null,
       deps.trackerDays(partner_id, trackerId, both),
       deps.lookups(partner_id, both),
       deps.attention(visit),

@@ -139,8 +139,15 @@ async function* entriesOf(lines: AsyncGenerator<string>): AsyncGenerator<string>
   }
 }
 
-const unquoted = (element: string): string =>
-  element.startsWith('"') ? String(JSON.parse(element)) : element;
+/** What is no text of JSON stays as it is: a line without an address, like others. */
+const unquoted = (element: string): string => {
+  if (!element.startsWith('"')) return element;
+  try {
+    return String(JSON.parse(element));
+  } catch {
+    return element;
+  }
+};
 
 /** The lines that are not empty. */
 async function* textsOf(path: string): AsyncGenerator<string> {
