@@ -2,14 +2,13 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { conditionsOf } from '../../operations/conditions.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { deliverAlerts } from '../../processors/operations/deliver-alerts.ts';
 import {
-  auditAlert,
   forgetAlerts,
-  recordAlerts,
-  usedAllowances,
-  watchForAlerts,
+  recordAuditDifferences,
+  recordConditions,
 } from '../../processors/operations/operator-alerts.ts';
 import type { SendResult } from '../../processors/webhooks/delivery/sender.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -18,7 +17,13 @@ import { manualClock } from '../support/manual-clock.ts';
 const clock = manualClock();
 const partner = randomUUID();
 const webhook = randomUUID();
-const limits = { outstanding: 1_000, deliveries: 100, payloadBytes: 1_000 };
+const config = {
+  ENRICHMENT_OUTSTANDING: 1_000,
+  WEBHOOK_QUEUE_PER_PARTNER: 100,
+  WEBHOOK_PAYLOAD_BYTES_PER_PARTNER: 1_000,
+  OPERATOR_WEBHOOK_URL: 'https://alerts.example/',
+  providers: [],
+};
 let database: TestDatabase;
 let pool: pg.Pool;
 
@@ -32,7 +37,7 @@ afterAll(async () => {
 });
 
 const at = (ms: number): Date => new Date(clock.now() + ms);
-const watch = () => watchForAlerts({ pool, clock, limits });
+const watch = () => recordConditions({ pool, clock, config }, conditionsOf('webhook'));
 /** The alerts since the last call, as `type about`. */
 async function told() {
   const { rows } = await pool.query<{ type: string; body: string }>(
@@ -174,13 +179,12 @@ describe('what the operator hears of', () => {
          values ($1, $2, 'k1', '8.8.8.8', 'first', 'submitted', $3)`,
         [randomUUID(), partner, at(0)],
       );
-    const run = () => watchForAlerts({ pool, clock, limits }, [usedAllowances]);
     for (let n = 0; n < 3; n += 1) await reserve();
-    await run();
+    await watch();
     expect(await told()).toEqual([]);
     await reserve();
-    await run();
-    await run();
+    await watch();
+    await watch();
     expect(await told()).toMatchObject([{ data: { key_id: 'k1', used: 4, limit: 5 } }]);
   });
 
@@ -196,7 +200,7 @@ describe('what the operator hears of', () => {
 describe('the delivery of alerts', () => {
   it('retries the same id and body until the receiver accepts them, and forgets them after 30 days', async () => {
     await pool.query('delete from work.operator_alert');
-    await recordAlerts(pool, [auditAlert(partner, [{ kind: 'x' }])], clock.now());
+    await recordAuditDifferences(pool, partner, [{ kind: 'x' }], clock.now());
     const posted: [string, string][] = [];
     const answers: SendResult[] = [
       { http_status: null, error: 'connect', retry_after_ms: null },
