@@ -161,7 +161,9 @@ describe('deploy/prometheus/alerts.yml', () => {
     '$alert names the problem, its severity, and the page to read',
     ({ alert, labels, annotations }) => {
       // Of a condition the label says it.
-      expect(['critical', 'warning', 'info', expect.stringContaining('$labels.severity')]).toContainEqual(labels.severity);
+      expect(['critical', 'warning', 'info', expect.stringContaining('$labels.severity')]).toContainEqual(
+        labels.severity,
+      );
       expect(annotations.summary.length).toBeGreaterThan(10);
       expect(annotations.description.length).toBeGreaterThan(20);
       const [page, anchor] = annotations.runbook_url.replace('{{ $labels.code }}', 'condition').split('#');
