@@ -97,7 +97,7 @@ export async function listCeasedDomains(pool: pg.Pool, partnerId: string | null)
     `select domain_id, partner_id, tracker_id, hostname, status, last_error from read.domain
      where activated_at is not null and last_error is not null and status in ('active', 'failed')
        ${partnerId === null ? '' : 'and partner_id = $1'}
-     order by hostname`,
+     order by partner_id, hostname`,
     partnerId === null ? [] : [partnerId],
   );
   return rows;

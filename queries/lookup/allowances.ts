@@ -21,18 +21,22 @@ export async function listUsedAllowances(
 ): Promise<UsedAllowance[]> {
   const day = utcDay(now);
   const { rows } = await pool.query<Omit<UsedAllowance, 'day'>>(
-    `select k.partner_id, k.key_id, k.name, u.used, k.new_enrichments_per_day as limit
-     from read.api_key k
+    `with usable as (
+       select partner_id, key_id, name, new_enrichments_per_day as limit, created_at from read.api_key
+       where new_enrichments_per_day > 0 and revoked_at is null and coalesce(expires_at, 'infinity') > $2
+         ${partnerId === null ? '' : 'and partner_id = $4'})
+     select k.partner_id, k.key_id, k.name, u.used, k.limit
+     from (select distinct partner_id from usable) p
      cross join lateral (
-       select count(*)::int as used
+       select key_id, count(*)::int as used
        from (select key_id from read.reservation
-             where partner_id = k.partner_id and state in ('reserved', 'submitted') and made_at >= $1
+             where partner_id = p.partner_id and state in ('reserved', 'submitted') and made_at >= $1
              union all
              select key_id from read.reservation
-             where partner_id = k.partner_id and ended_at >= $1 and made_at >= $1) r
-       where r.key_id = k.key_id) u
-     where k.new_enrichments_per_day > 0 and k.revoked_at is null and coalesce(k.expires_at, 'infinity') > $2
-       and u.used >= k.new_enrichments_per_day * $3::float8 ${partnerId === null ? '' : 'and k.partner_id = $4'}
+             where partner_id = p.partner_id and ended_at >= $1 and made_at >= $1) r
+       group by key_id) u
+     join usable k using (key_id)
+     where u.used >= k.limit * $3::float8
      order by k.created_at`,
     [new Date(`${day}T00:00:00Z`), isoTime(now), share, ...(partnerId === null ? [] : [partnerId])],
   );

@@ -59,7 +59,7 @@ export async function listFailingEndpoints(
     `select h.webhook_id, h.partner_id, e.name, h.pending::float8 as pending, ${ENDPOINT_STATE} as state, h.failures_in_row,
             h.last_error as error, h.last_http_status as http_status
      from read.webhook_health h join read.webhook_endpoint e on e.webhook_id = h.webhook_id
-     where h.deleted_at is null and h.failures_in_row >= $1 and ${ENDPOINT_STATE} <> 'paused'
+     where e.deleted_at is null and h.deleted_at is null and h.failures_in_row >= $1 and ${ENDPOINT_STATE} <> 'paused'
        ${partnerId === null ? '' : 'and h.partner_id = $2'}
      order by e.created_at, e.webhook_id`,
     [minFailures, ...(partnerId === null ? [] : [partnerId])],
