@@ -1,5 +1,5 @@
 import type { CommandContext } from '../commands/handle.ts';
-import { isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
+import { isoTime, MINUTE } from '../domain/kernel/time.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
 import type { ApiRequest, Route } from '../http/contract/route.ts';
@@ -13,6 +13,7 @@ import { createDashboardLogins, createLogins, setTimeZone } from '../processors/
 import { createSecondFactors } from '../processors/partners/second-factor.ts';
 import { listActivity } from '../queries/activity/activity.ts';
 import { listMonths } from '../queries/billing/reveal-units.ts';
+import { readAllowance } from '../queries/lookup/allowances.ts';
 import {
   findCallingKey,
   findKey,
@@ -35,7 +36,6 @@ import { searchSessions } from '../read-api/sessions/sessions.ts';
 import {
   createTrackerDays,
   type Range,
-  readAllowance,
   readLookupDays,
   readStartState,
 } from '../read-api/usage/partner-usage.ts';
@@ -147,8 +147,6 @@ const dashboardOverview = (runtime: Runtime, waitForHead: WaitForHead): Overview
   notices: ({ user, request }) =>
     findNotices({ ...runtime, partnerId: user.partner_id, now: request.receivedAt }),
 });
-
-const startOfToday = (now: number): string => `${utcDay(now)}T00:00:00.000Z`;
 
 const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionDeps => ({
   search: upToDate(waitForHead, ({ user, request }: Visit, search) =>
@@ -286,7 +284,7 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       ...usagePages({
         ...overview,
         keys: keysOf,
-        allowance: (partnerId) => readAllowance(db, partnerId, startOfToday(clock.now())),
+        allowance: (partnerId) => readAllowance(pool, partnerId, clock.now()),
       }),
       ...lookupPages(dashboardLookups(runtime, callAs)),
       hideStart,

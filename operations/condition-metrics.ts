@@ -27,11 +27,10 @@ export function createConditionMetrics(registry: Registry, reads: () => Reads): 
         conditions.map(({ read }) => pTimeout(read(), { milliseconds: LIMIT_MS, fallback: () => null })),
       );
       this.reset();
-      for (const [nth, { code, severities }] of conditions.entries())
-        for (const severity of severities) {
-          const count = found[nth]?.filter((one) => one.severity === severity).length;
-          if (count !== undefined) this.set({ code, severity }, count);
-        }
+      for (const [nth, { code, severity }] of conditions.entries()) {
+        const count = found[nth]?.length;
+        if (count !== undefined && severity !== null) this.set({ code, severity }, count);
+      }
     },
   });
 }

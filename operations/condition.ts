@@ -57,100 +57,80 @@ export interface Alert {
   readonly isQuiet?: boolean;
 }
 
-interface Told<Subject> {
-  readonly code: string;
-  readonly severity: Severity | ((subject: Subject) => Severity);
-  /** One line for the operator. */
-  readonly text: (subject: Subject) => string;
-}
-
-/** A condition that any process can read from the tables. */
-export interface TableCondition<Subject> extends Told<Subject> {
-  readonly audience: 'operator' | 'partner' | 'both';
-  readonly subjects: (reads: Reads) => Promise<readonly Subject[]>;
-  /** It is read every five minutes, not every 15 seconds: its query goes through many rows. Default: false. */
-  readonly isSlow?: boolean;
-  readonly alert?: (subject: Subject) => Alert;
-  /** Hours after which the operator is told. Default: at once. */
-  readonly tellAfter?: readonly number[];
-  readonly notice?: (subject: Subject) => Notice;
-}
-
-/** A condition that `doorplate status` alone can read. */
-export interface StatusCondition<Subject> extends Told<Subject> {
-  readonly ofFacts: (facts: Facts) => readonly Subject[];
-}
-
 /** A condition's subject, in the words of each channel. */
 export interface Found {
   readonly code: string;
   readonly severity: Severity;
+  /** One line for the operator. */
   readonly text: string;
-  readonly alert: Alert | null;
-  readonly notice: Notice | null;
+  readonly alert?: Alert;
+  readonly notice?: Notice;
 }
 
 export interface Condition {
   readonly code: string;
+  /** null: of each subject's own. */
+  readonly severity: Severity | null;
   readonly channels: readonly Channel[];
+  /** It is read every five minutes, not every 15 seconds: its query goes through many rows. */
   readonly isSlow: boolean;
+  /** Hours after which the operator's webhook tells it. */
   readonly tellAfter: readonly number[];
-  /** Severities that its subjects may have. */
-  readonly severities: readonly Severity[];
-  /** Returns what is so now; of a condition of `status` without facts nothing. */
+  /** Returns what is so now, by the tables. */
   readonly find: (reads: Reads) => Promise<readonly Found[]>;
+  /** Returns what is so now, by what `doorplate status` alone sees. */
   readonly findIn: (facts: Facts) => readonly Found[];
 }
 
-const BOTH: readonly Severity[] = ['error', 'warning'];
+interface Definition<Subject> extends Partial<Pick<Condition, 'isSlow' | 'tellAfter'>> {
+  readonly code: string;
+  readonly severity: Severity;
+  /** Default: the operator. */
+  readonly audience?: 'operator' | 'partner' | 'both';
+  readonly subjects: (reads: Reads) => Promise<readonly Subject[]>;
+  readonly text: (subject: Subject) => string;
+  readonly alert?: (subject: Subject) => Alert;
+  readonly notice?: (subject: Subject) => Notice;
+}
 
-const foundOf =
-  <Subject>({ code, severity, text }: Told<Subject>) =>
-  (subject: Subject) => ({
-    code,
-    severity: typeof severity === 'function' ? severity(subject) : severity,
-    text: text(subject),
-    alert: null,
-    notice: null,
-  });
-
-/** Defines a condition that is read from the tables. */
-export function condition<Subject>(defined: TableCondition<Subject>): Condition {
-  const { code, audience, severity, subjects, alert, notice, isSlow = false, tellAfter = [0] } = defined;
-  const ofOperator: Channel[] = ['status', 'metrics', ...(alert ? (['webhook'] as const) : [])];
-  const found = foundOf(defined);
+/** Defines a condition that any process reads from the tables. */
+export function condition<Subject>(defined: Definition<Subject>): Condition {
+  const { code, severity, audience = 'operator', subjects, text, alert, notice } = defined;
+  const ofOperator: Channel[] = alert ? ['status', 'metrics', 'webhook'] : ['status', 'metrics'];
   return {
     code,
-    isSlow,
-    tellAfter,
-    severities: typeof severity === 'function' ? BOTH : [severity],
+    severity,
+    isSlow: defined.isSlow ?? false,
+    tellAfter: defined.tellAfter ?? [0],
     channels: [
       ...(audience === 'partner' ? [] : ofOperator),
       ...(audience === 'operator' ? [] : (['dashboard'] as const)),
     ],
     find: async (reads) =>
       (await subjects(reads)).map((subject) => ({
-        ...found(subject),
-        alert: alert?.(subject) ?? null,
-        notice: notice?.(subject) ?? null,
+        code,
+        severity,
+        text: text(subject),
+        ...(alert && { alert: alert(subject) }),
+        ...(notice && { notice: notice(subject) }),
       })),
     findIn: () => [],
   };
 }
 
-/** Defines a condition that `doorplate status` reads. */
-export function statusCondition<Subject>(defined: StatusCondition<Subject>): Condition {
-  const { code, severity, ofFacts } = defined;
-  return {
-    code,
-    isSlow: false,
-    tellAfter: [],
-    severities: typeof severity === 'function' ? BOTH : [severity],
-    channels: ['status'],
-    find: async () => [],
-    findIn: (facts) => ofFacts(facts).map(foundOf(defined)),
-  };
-}
+/** Defines a condition that `doorplate status` alone reads. */
+export const statusCondition = (
+  code: string,
+  findIn: (facts: Facts) => readonly Omit<Found, 'code'>[],
+): Condition => ({
+  code,
+  severity: null,
+  channels: ['status'],
+  isSlow: false,
+  tellAfter: [],
+  find: async () => [],
+  findIn: (facts) => findIn(facts).map((found) => ({ code, ...found })),
+});
 
 /** Returns the heading of the runbook that says what to do: its anchor is the code. */
 export const runbookOf = ({ code }: Pick<Condition, 'code'>): string => `docs/operations.md#${code}`;

@@ -2,7 +2,7 @@
 import { DAY, HOUR } from '../domain/kernel/time.ts';
 import { BREAKER_OPENS_AFTER } from '../domain/webhooks/events.ts';
 import { listCeasedDomains } from '../queries/domains/directory.ts';
-import { listUsedAllowances, readPending } from '../queries/lookup/allowances.ts';
+import { listUsedAllowances, readAllowance } from '../queries/lookup/allowances.ts';
 import { listExpiringKeys } from '../queries/partners/partners.ts';
 import { listSilentTrackers } from '../queries/trackers/silent-trackers.ts';
 import { type FailingEndpoint, listFailingEndpoints } from '../queries/webhooks/endpoint-state.ts';
@@ -128,7 +128,7 @@ export const PARTNER_CONDITIONS: readonly Condition[] = [
     audience: 'partner',
     subjects: async ({ pool, partnerId, now }) => {
       if (partnerId === null) return [];
-      const { pending, limit } = await readPending(pool, partnerId, now);
+      const { pending, pendingLimit: limit } = await readAllowance(pool, partnerId, now);
       return pending > 0 && pending >= limit * NEAR ? [{ pending, limit }] : [];
     },
     text: ({ pending, limit }) => `${countText(pending)} of ${countText(limit)} enrichments are unfinished`,

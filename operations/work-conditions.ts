@@ -20,6 +20,8 @@ function stopText(stoppedBy: string): string {
 }
 
 const MAX_REASON = 200;
+/** Of the alert, whose id it is a part of. */
+const MAX_STOPPED_BY = 500;
 
 function issuesIn(reason: string): string {
   try {
@@ -67,11 +69,10 @@ export const WORK_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'consumer_stopped',
     severity: 'error',
-    audience: 'operator',
     subjects: ({ pool }) => listStopped(pool),
     text: ({ kind, name, stopped_by }) => `${kind} ${name} stopped by an event: ${stopText(stopped_by)}`,
     alert: ({ kind, name, stopped_by }) => {
-      const short = stopped_by.slice(0, 500);
+      const short = [...stopped_by].slice(0, MAX_STOPPED_BY).join('');
       return {
         about: `${kind} ${name}`,
         occurrence: (began) => [began, short],
@@ -82,7 +83,6 @@ export const WORK_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'deliveries_late',
     severity: 'error',
-    audience: 'operator',
     subjects: async ({ pool, now }) => {
       const { due, oldest_due_at } = await readDue(pool, null, now);
       const lateMs = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at);
@@ -93,7 +93,6 @@ export const WORK_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'provider_failing',
     severity: 'warning',
-    audience: 'operator',
     subjects: async ({ pool, config, now }) =>
       (await readProviderStates(pool, config.providers, now)).filter(
         ({ failing_since }) => failing_since !== null,
@@ -104,7 +103,6 @@ export const WORK_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'provider_budget',
     severity: 'warning',
-    audience: 'operator',
     subjects: async ({ pool, config, now }) =>
       (await readProviderStates(pool, config.providers, now)).filter(({ budget_left }) => budget_left === 0),
     text: ({ name }) => `provider ${name} has used its budget of today`,
@@ -112,7 +110,6 @@ export const WORK_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'queue_near',
     severity: 'warning',
-    audience: 'operator',
     subjects: listNearQueues,
     text: ({ queue: { queue, partner_id, used, limit } }) =>
       `${countText(used)} of ${countText(limit)} ${QUEUES[queue]}${partner_id === null ? '' : ` of partner ${partner_id}`}`,
@@ -124,7 +121,6 @@ export const WORK_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'connections_near',
     severity: 'warning',
-    audience: 'operator',
     subjects: async ({ pool }) => {
       const { used, limit } = await readSessions(pool);
       return used >= limit * NEAR ? [{ used, limit }] : [];
@@ -135,7 +131,6 @@ export const WORK_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'audit_difference',
     severity: 'warning',
-    audience: 'operator',
     subjects: ({ pool }) => listFailedAudits(pool),
     text: ({ partner_id, differences }) =>
       `the last audit of partner ${partner_id} found ${countText(differences.length)} differences`,
@@ -144,7 +139,6 @@ export const WORK_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'operator_webhook_failing',
     severity: 'warning',
-    audience: 'operator',
     subjects: async ({ pool, config, now }) => {
       if (config.OPERATOR_WEBHOOK_URL === undefined) return [];
       const { failing_since, pending, last_error } = await readOperatorWebhook(pool);

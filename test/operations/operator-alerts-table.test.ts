@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { v5 as uuidv5 } from 'uuid';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY, HOUR, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
+import { ALERT_NAMESPACE } from '../../operations/condition.ts';
 import { conditionsOf } from '../../operations/conditions.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { deliverAlerts } from '../../processors/operations/deliver-alerts.ts';
@@ -121,6 +123,16 @@ describe('what the operator hears of', () => {
     await watch();
     await watch();
     const alerts = await told();
+    const about = [
+      `audit_difference ${partner} ${uuidv5('[{"kind":"missing_entry"},{"kind":"missing_entry"}]', ALERT_NAMESPACE)}`,
+      `consumer_stopped processor billing ${isoTime(clock.now())} an event`,
+      `domain_ceased ${alerts[2].data.domain_id} ${isoTime(clock.now())}`,
+      `key_expires k1 ${isoTime(clock.now() + 6 * DAY)}`,
+      `queue_near webhook_deliveries ${partner} ${utcDay(clock.now())}`,
+    ];
+    expect(alerts.map(({ id }) => id)).toEqual(
+      about.map((name) => `evt_operator_${uuidv5(`operator.${name}`, ALERT_NAMESPACE)}`),
+    );
     expect(alerts.map(({ type, data }) => [type, data])).toEqual([
       ['operator.audit_difference', { partner_id: partner, differences: 2, kinds: ['missing_entry'] }],
       ['operator.consumer_stopped', { kind: 'processor', name: 'billing', stopped_by: 'an event' }],
@@ -194,6 +206,13 @@ describe('what the operator hears of', () => {
     await expect(watch()).rejects.toThrow('read.domain');
     await pool.query('alter table read.domain_away rename to domain');
     expect(await told()).toMatchObject([{ type: 'operator.consumer_stopped' }]);
+  });
+
+  it('a domain that still does not point here once, also when its alert has been forgotten', async () => {
+    await pool.query('delete from work.operator_alert');
+    clock.advance(31 * DAY);
+    await watch();
+    expect((await told()).map(({ type }) => type)).not.toContain('operator.domain_ceased');
   });
 });
 
