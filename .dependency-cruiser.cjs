@@ -56,7 +56,7 @@ module.exports = {
     only(
       'processors-know-commands',
       'processors',
-      ['^domain/', '^commands/', '^queries/', PORT, TAIL, '^platform/'],
+      ['^domain/', '^commands/', '^queries/', '^operations/', PORT, TAIL, '^platform/'],
       'A processor follows events and acts through commands; it is not part of a read model or a route.',
     ),
     only(
@@ -64,6 +64,12 @@ module.exports = {
       'queries',
       ['^domain/', '^platform/', '^http/(errors/failures|contract/route)\\.ts$', SCHEMAS],
       'What more than one layer asks of the read models; it changes nothing.',
+    ),
+    only(
+      'conditions-know-readers',
+      'operations',
+      ['^domain/', '^queries/', '^platform/', SCHEMAS],
+      'What can be wrong is read by narrow readers and told by others; it changes nothing.',
     ),
     only(
       'analytics-knows-sql-alone',
@@ -128,6 +134,7 @@ module.exports = {
       [
         '^http/',
         '^domain/(kernel/|[^/]+/[^/]*evidence\\.ts$)',
+        '^operations/(condition|thresholds)\\.ts$',
         '^platform/csv\\.ts$',
         '^(read-api|queries)/',
       ],

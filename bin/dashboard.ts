@@ -1,10 +1,11 @@
 import type { CommandContext } from '../commands/handle.ts';
-import { DAY, isoTime, MINUTE, utcDay } from '../domain/kernel/time.ts';
+import { isoTime, MINUTE } from '../domain/kernel/time.ts';
 import { DEFAULT_LIMITS } from '../domain/partners/partner.ts';
 import type { Position } from '../event-store/port.ts';
 import type { ApiRequest, Route } from '../http/contract/route.ts';
 import { admitChange } from '../http/server/call-rates.ts';
 import { createVisitorAddress, networkOf } from '../http/server/visitor.ts';
+import { findNotices } from '../operations/conditions.ts';
 import { weaknessOf } from '../platform/crypto/password-strength.ts';
 import { retrySeconds, type Verdict } from '../platform/limits/rate-limit.ts';
 import { createRequestedAudits } from '../processors/billing/requested-audits.ts';
@@ -12,6 +13,7 @@ import { createDashboardLogins, createLogins, setTimeZone } from '../processors/
 import { createSecondFactors } from '../processors/partners/second-factor.ts';
 import { listActivity } from '../queries/activity/activity.ts';
 import { listMonths } from '../queries/billing/reveal-units.ts';
+import { readAllowance } from '../queries/lookup/allowances.ts';
 import {
   findCallingKey,
   findKey,
@@ -34,7 +36,6 @@ import { searchSessions } from '../read-api/sessions/sessions.ts';
 import {
   createTrackerDays,
   type Range,
-  readAllowance,
   readLookupDays,
   readStartState,
 } from '../read-api/usage/partner-usage.ts';
@@ -49,7 +50,7 @@ import { invitationPages } from '../web/dashboard/pages/invitation.ts';
 import { type DashboardKey, type KeyDeps, keyPages } from '../web/dashboard/pages/keys.ts';
 import { type LoginDeps, loginPages, logoutAction } from '../web/dashboard/pages/login.ts';
 import { type LookupDeps, lookupPages } from '../web/dashboard/pages/lookup.ts';
-import { type Attention, type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
+import { type OverviewDeps, overviewPage } from '../web/dashboard/pages/overview.ts';
 import { revealPages } from '../web/dashboard/pages/reveals.ts';
 import { secondFactorPages } from '../web/dashboard/pages/second-factor.ts';
 import { type SessionDeps, sessionPages } from '../web/dashboard/pages/sessions.ts';
@@ -60,7 +61,7 @@ import { usagePages } from '../web/dashboard/pages/usage.ts';
 import { dashboardRoutes } from '../web/dashboard/routes.ts';
 import { createKeyChanges } from '../write-api/partners/keys.ts';
 import type { ApiContext } from './api-context.ts';
-import { webhookAttention, webhookPagesOf } from './modules/webhook-pages.ts';
+import { webhookPagesOf } from './modules/webhook-pages.ts';
 import type { Runtime } from './runtime.ts';
 import {
   browserIn,
@@ -143,79 +144,9 @@ const dashboardOverview = (runtime: Runtime, waitForHead: WaitForHead): Overview
       asFile ? REVEALS_IN_A_FILE : REVEALS_ON_A_PAGE,
     ),
   startState: (partnerId) => readStartState(runtime.db, partnerId),
-  attention: async ({ user }) => {
-    const now = runtime.clock.now();
-    const [webhooks, others] = await Promise.all([
-      webhookAttention(runtime, user.partner_id, now),
-      readAttention(runtime.db, user.partner_id, now),
-    ]);
-    return [...webhooks, ...others];
-  },
+  notices: ({ user, request }) =>
+    findNotices({ ...runtime, partnerId: user.partner_id, now: request.receivedAt }),
 });
-
-const KEY_EXPIRES_SOON_MS = 14 * DAY;
-
-/** What a partner should look at: keys that are about to expire, allowances that are nearly used, domains that ceased to point here. */
-async function readAttention(db: Runtime['db'], partnerId: string, now: number): Promise<Attention[]> {
-  const [keys, allowance, domains] = await Promise.all([
-    listLatestKeys(db, partnerId, isoTime(now), 0),
-    readAllowance(db, partnerId, startOfToday(now)),
-    listDomainsOfPartner(db, partnerId),
-  ]);
-  const expiring = keys.filter(
-    ({ expires_at }) => expires_at !== null && Date.parse(expires_at) < now + KEY_EXPIRES_SOON_MS,
-  );
-  const nearlyUsed = keys.filter(({ key_id, new_enrichments_per_day: of }) => {
-    const used = allowance.reserved.get(key_id) ?? 0;
-    return of !== null && of > 0 && used >= of * NEARLY;
-  });
-  const pendingLimit = Math.max(0, ...keys.map(({ pending_enrichments }) => pending_enrichments));
-  return [
-    ...domains
-      .filter(({ status, activated_at }) => status === 'failed' && activated_at !== null)
-      .map(({ hostname, tracker_id, domain_id }) => ({
-        tone: 'bad' as const,
-        text: `${hostname} no longer points here, so its snippet collects nothing.`,
-        href: `/dashboard/domains/${tracker_id}/${domain_id}`,
-        action: 'See what its DNS lacks',
-      })),
-    ...domains
-      .filter(({ status, last_error }) => status === 'active' && last_error !== null)
-      .map(({ hostname, tracker_id, domain_id }) => ({
-        tone: 'wait' as const,
-        text: `${hostname} has ceased to point here. After three days its snippet stops collecting.`,
-        href: `/dashboard/domains/${tracker_id}/${domain_id}`,
-        action: 'See what its DNS lacks',
-      })),
-    ...nearlyUsed.map(({ key_id, name, new_enrichments_per_day }) => ({
-      tone: 'wait' as const,
-      text: `The key “${name}” has used ${allowance.reserved.get(key_id)} of ${new_enrichments_per_day} new enrichments today.`,
-      href: '/dashboard/usage',
-      action: 'See its usage',
-    })),
-    ...(allowance.pending > 0 && allowance.pending >= pendingLimit * NEARLY
-      ? [
-          {
-            tone: 'wait' as const,
-            text: `${allowance.pending} enrichments are unfinished; from ${pendingLimit} on new ones are refused.`,
-            href: '/dashboard/usage',
-            action: 'See the usage',
-          },
-        ]
-      : []),
-    ...expiring.map(({ key_id, name, expires_at }) => ({
-      tone: 'wait' as const,
-      text: `The key “${name}” expires on ${expires_at?.slice(0, 10)}.`,
-      href: `/dashboard/keys/${key_id}`,
-      action: 'Change its expiry',
-    })),
-  ];
-}
-
-const startOfToday = (now: number): string => `${utcDay(now)}T00:00:00.000Z`;
-
-/** The share of a limit from which on it is warned of. */
-const NEARLY = 0.8;
 
 const dashboardSessions = (runtime: Runtime, waitForHead: WaitForHead): SessionDeps => ({
   search: upToDate(waitForHead, ({ user, request }: Visit, search) =>
@@ -355,7 +286,7 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       ...usagePages({
         ...overview,
         keys: keysOf,
-        allowance: (partnerId) => readAllowance(db, partnerId, startOfToday(clock.now())),
+        allowance: (partnerId) => readAllowance(pool, partnerId, clock.now()),
       }),
       ...lookupPages(dashboardLookups(runtime, callAs)),
       hideStart,

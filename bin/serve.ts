@@ -1,6 +1,7 @@
 import pTimeout from 'p-timeout';
 import { Counter } from 'prom-client';
 import { shellQuoted } from '../http/contract/shell-text.ts';
+import { createConditionMetrics } from '../operations/condition-metrics.ts';
 import { reportFutureTimes } from '../platform/clock/clock.ts';
 import { type Config, loadConfig } from '../platform/config/config.ts';
 import { enterLeases, type Leases } from '../platform/leases/leases.ts';
@@ -41,11 +42,13 @@ const MEASURE_MS = 2_000;
 
 /** Adds the metrics of the whole installation, the same in every process. */
 export function watchState(
-  runtime: Pick<Runtime, 'pool' | 'store' | 'config' | 'logStalls'>,
+  runtime: Pick<Runtime, 'pool' | 'store' | 'config' | 'clock' | 'logStalls'>,
   leases: MeasuredLeases,
   { registry }: Pick<Metrics, 'registry'>,
 ): void {
   createStateMetrics(registry, () => measure(runtime, leases));
+  const { pool, config, clock } = runtime;
+  createConditionMetrics(registry, () => ({ pool, config, now: clock.now(), partnerId: null }));
   new Counter({
     name: 'doorplate_log_stalls_total',
     help: 'Reads of the event log that failed and were repeated.',

@@ -5,7 +5,7 @@ import { type Anchor, anchorSchema } from '../domain/billing/anchors.ts';
 import { readText } from '../platform/text-file.ts';
 import { auditBilling, type BillingAudit, makeAnchor } from '../processors/billing/audit.ts';
 import { billCompletedReveals } from '../processors/billing/bill-completed-reveals.ts';
-import { auditAlert, recordAlerts } from '../processors/operations/operator-alerts.ts';
+import { recordAuditDifferences } from '../processors/operations/operator-alerts.ts';
 import { listPartnerIds } from '../queries/partners/partners.ts';
 import { ledgerOf } from './partner.ts';
 import { print } from './print.ts';
@@ -111,7 +111,8 @@ export function addAuditCommands(program: Command): void {
         for (const note of notes) process.stderr.write(`doorplate: ${note}\n`);
         const found = report.differences.length;
         if (found > 0 && session.config.OPERATOR_WEBHOOK_URL !== undefined) {
-          await recordAlerts(session.pool, [auditAlert(partner_id, report.differences)], session.clock.now());
+          const { pool, clock } = session;
+          await recordAuditDifferences(pool, partner_id, report.differences, clock.now());
         }
         if (found > 0) throw new Refused(`${found} ${found === 1 ? 'difference' : 'differences'} found`);
       }, billing),

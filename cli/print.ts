@@ -1,4 +1,5 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
+import { timeText } from '../operations/texts.ts';
 
 /** Prints a result as JSON with `--json`, otherwise as a table or as `name  value` lines. */
 export function print(value: object, json: boolean): void {
@@ -18,18 +19,7 @@ const text = (value: object): string => (Array.isArray(value) ? table(value) : l
 export const styled = (style: Parameters<typeof styleText>[0], text: string): string =>
   styleText(style, text, { stream: process.stdout });
 
-const TIME = new Intl.DateTimeFormat('en-GB', {
-  day: 'numeric',
-  month: 'short',
-  year: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-  timeZone: 'UTC',
-});
 const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/;
-
-/** Formats an instant as people write it: `28 Nov 2026, 10:05 UTC`. */
-export const timeText = (at: Date): string => `${TIME.format(at)} UTC`;
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';

@@ -3,6 +3,7 @@ import { validate as isUuid } from 'uuid';
 import { erasureDeps } from '../bin/erasure.ts';
 import { canonicalText, parseAddress } from '../domain/kernel/address.ts';
 import { DAY, isoTime } from '../domain/kernel/time.ts';
+import { timeText } from '../operations/texts.ts';
 import { AnotherRuns, exclusiveJob } from '../platform/postgres/transactions.ts';
 import { auditBilling } from '../processors/billing/audit.ts';
 import {
@@ -16,7 +17,7 @@ import {
 import { ConsumersBehind } from '../processors/retire-streams.ts';
 import { MAX_WAIT_MS } from './audit.ts';
 import { partnerOf } from './partner.ts';
-import { lines, print, table, timeText } from './print.ts';
+import { lines, print, table } from './print.ts';
 import { progressBar } from './progress.ts';
 import { Refused, type Session, withWorkers } from './session.ts';
 

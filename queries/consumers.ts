@@ -25,6 +25,23 @@ export async function listPositions(
   return rows.map(({ name, position }) => ({ name, position: position === null ? null : BigInt(position) }));
 }
 
+/** A projection or processor that an event has stopped. */
+export interface StoppedConsumer {
+  readonly kind: 'projection' | 'processor';
+  readonly name: string;
+  /** `TYPE at revision N of STREAM: projection NAME: REASON`, where a consumer names itself. */
+  readonly stopped_by: string;
+}
+
+export async function listStopped(pool: pg.Pool): Promise<StoppedConsumer[]> {
+  const { rows } = await pool.query<StoppedConsumer>(
+    `select 'projection' as kind, name, stopped_by from read.projection where stopped_by is not null
+     union all
+     select 'processor', name, stopped_by from work.processor where stopped_by is not null`,
+  );
+  return rows;
+}
+
 /** A projection as its checkpoint has it. */
 export interface ProjectionState {
   readonly name: string;

@@ -3,7 +3,7 @@ import { readEntries, readLastEntry } from '../../commands/billing/read-for-audi
 import type { Route } from '../../http/contract/route.ts';
 import { BILLING, billCompletedReveals } from '../../processors/billing/bill-completed-reveals.ts';
 import { createDailyAnchors } from '../../processors/billing/daily-anchors.ts';
-import { auditAlert, recordAlerts } from '../../processors/operations/operator-alerts.ts';
+import { recordAuditDifferences } from '../../processors/operations/operator-alerts.ts';
 import { getLedgerRoute } from '../../read-api/billing/get-ledger.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Runtime } from '../runtime.ts';
@@ -37,5 +37,5 @@ const tellOfDifference =
   ({ config, pool, clock }: Runtime) =>
   async (partnerId: string, day: string): Promise<void> => {
     if (config.OPERATOR_WEBHOOK_URL === undefined) return;
-    await recordAlerts(pool, [auditAlert(partnerId, [{ kind: 'chain', detail: day }])], clock.now());
+    await recordAuditDifferences(pool, partnerId, [{ kind: 'chain', detail: day }], clock.now());
   };

@@ -1,7 +1,8 @@
 import type { DestinationPolicy } from '../../domain/webhooks/destination.ts';
+import { conditionsOf } from '../../operations/conditions.ts';
 import type { Config } from '../../platform/config/config.ts';
 import { deliverAlerts } from '../../processors/operations/deliver-alerts.ts';
-import { forgetAlerts, usedAllowances, watchForAlerts } from '../../processors/operations/operator-alerts.ts';
+import { forgetAlerts, recordConditions } from '../../processors/operations/operator-alerts.ts';
 import { destinationPolicy } from '../../processors/webhooks/delivery/addresses.ts';
 import { type Sender, type SendResult, signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
 import type { WorkerContext, WorkerModule } from '../worker-context.ts';
@@ -28,15 +29,7 @@ export function operationsWork({ runtime }: WorkerContext): WorkerModule {
   const { OPERATOR_WEBHOOK_URL: url, OPERATOR_WEBHOOK_SECRET: secret } = config;
   if (url === undefined || secret === undefined) return {};
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
-  const watched = {
-    pool,
-    clock,
-    limits: {
-      outstanding: config.ENRICHMENT_OUTSTANDING,
-      deliveries: config.WEBHOOK_QUEUE_PER_PARTNER,
-      payloadBytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER,
-    },
-  };
+  const conditions = Map.groupBy(conditionsOf('webhook'), ({ isSlow }) => isSlow);
   // Opened by `start`, which no command calls.
   let sender: Sender | null = null;
   const post = async (alertId: string, body: Buffer): Promise<SendResult> => {
@@ -46,8 +39,8 @@ export function operationsWork({ runtime }: WorkerContext): WorkerModule {
   };
   return {
     jobs: (signal) => [
-      ['*/15 * * * * *', () => watchForAlerts(watched)],
-      ['15 */5 * * * *', () => watchForAlerts(watched, [usedAllowances])],
+      ['*/15 * * * * *', () => recordConditions(runtime, conditions.get(false) ?? [])],
+      ['15 */5 * * * *', () => recordConditions(runtime, conditions.get(true) ?? [])],
       [
         '*/2 * * * * *',
         () =>

@@ -24,9 +24,7 @@ import {
   deliveryPages,
   type ListedDelivery,
 } from '../../web/dashboard/pages/deliveries.ts';
-import type { Attention } from '../../web/dashboard/pages/overview.ts';
 import { type RecoveryDeps, recoveryPages } from '../../web/dashboard/pages/recoveries.ts';
-import { failureText } from '../../web/dashboard/pages/webhook-health.ts';
 import { type WebhookDeps, webhookPages } from '../../web/dashboard/pages/webhooks.ts';
 import type { PageRoute } from '../../web/dashboard/routes.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -42,33 +40,6 @@ const endpointHealth = (
   const probeMs = probeEveryMs(config.RETRY_BASE_SECONDS * 1_000);
   return readHealth(db, { partnerId, webhookId, probeMs, now });
 };
-
-/** From so many failures in a row on, an endpoint that is not held back yet needs attention. */
-const MIN_FAILURES = 3;
-
-/** Returns which of a partner's endpoints need attention. `now` in milliseconds. */
-export async function webhookAttention(
-  runtime: Runtime,
-  partnerId: string,
-  now: number,
-): Promise<readonly Attention[]> {
-  const all = await endpointHealth(runtime, partnerId, null, now);
-  return all.flatMap((health): Attention[] => {
-    const { webhook_id, name, state, failures_in_row: failures } = health;
-    const isHeldBack = state === 'held_back';
-    if (!isHeldBack && (state !== 'failing' || failures < MIN_FAILURES)) return [];
-    const why = failureText(health);
-    const reason = `${failures} failures in a row${why === '' ? '' : `, ${why}`}`;
-    return [
-      {
-        tone: isHeldBack ? 'bad' : 'wait',
-        text: `Deliveries to “${name}” ${isHeldBack ? 'are held back' : 'fail'}: ${reason}.`,
-        href: `/dashboard/webhooks/${webhook_id}`,
-        action: 'See the endpoint',
-      },
-    ];
-  });
-}
 
 /** Builds the dashboard's pages about webhooks. `contextOf`: the context of a command that a page gives. */
 export function webhookPagesOf(

@@ -28,11 +28,12 @@ import { webhooks } from '../../projections/webhooks/endpoints.ts';
 import { payloads } from '../../projections/webhooks/payloads.ts';
 import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
+import { readDue } from '../../queries/webhooks/endpoint-state.ts';
 import { countRecoverable, isHeldBack } from '../../queries/webhooks/recoverable.ts';
 import { createBodies, createStoredBodies, createTargets } from '../../queries/webhooks/webhooks.ts';
 import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
-import { countDeliveries, countDue } from '../../read-api/webhooks/delivery-queries.ts';
+import { countDeliveries } from '../../read-api/webhooks/delivery-queries.ts';
 import type { WebhookLimits } from '../../read-api/webhooks/endpoint-schemas.ts';
 import { webhookReadRoutes } from '../../read-api/webhooks/endpoints.ts';
 import { recoveryReadRoute } from '../../read-api/webhooks/recoveries.ts';
@@ -166,7 +167,7 @@ export async function startDelivering(runtime: Runtime, metrics: Metrics): Promi
 /** Builds the routes of webhook endpoints and their deliveries. */
 export function webhookRoutes(context: ApiContext): Route[] {
   const { runtime, trackerCommands, waitForHead, ownWrite } = context;
-  const { config, clock, db, endpoints, master, queue } = runtime;
+  const { config, clock, db, pool, endpoints, master, queue } = runtime;
   const commands = createEndpointCommands({
     batcher: endpoints,
     limit: config.WEBHOOKS_PER_PARTNER,
@@ -182,7 +183,7 @@ export function webhookRoutes(context: ApiContext): Route[] {
       waitForHead: waitForHead([webhooks.name]),
       limits: limitsOf(config),
       totalsOf,
-      queueState: (partnerId, now) => countDue(db, partnerId, now),
+      queueState: (partnerId, now) => readDue(pool, partnerId, now),
     }),
     ...changingRoutes({
       commands,

@@ -89,14 +89,14 @@ export function limitsOf(figures: Figures, store: Store, traffic: Traffic, setti
           set(
             'WEBHOOK_STARTS_PER_SECOND',
             ({ peak }) => peak.delivery / traffic.endpoints,
-            'status: "Deliveries" (due), problem deliveries_late; doorplate_webhook_oldest_due_seconds; DoorplateDeliveriesLate',
+            'status: "Deliveries" (due), condition deliveries_late; doorplate_webhook_oldest_due_seconds',
             'raise it if the receivers take more, or spread trackers over more endpoints (docs/operations.md, Variables)',
           ),
         ]),
     set(
       'max_connections',
       ({ connections }) => connections,
-      'status: "Ceilings" (max_connections), problem ceiling_near; DoorplateStoreUnreachable at its end',
+      'status: "Ceilings" (max_connections), condition connections_near; DoorplateStoreUnreachable at its end',
       'raise it in PostgreSQL (docs/operations.md, When something is wrong)',
     ),
     group('visits'),

@@ -1,6 +1,6 @@
 /** The capacity of an installation as JSON, and as a page for people. */
-import { bytesText, countText } from '../operations/problems.ts';
-import { styled, table, timeText } from '../print.ts';
+import { bytesText, countText, timeText } from '../../operations/texts.ts';
+import { styled, table } from '../print.ts';
 import { type Figures, KINDS, type Kind } from './figures.ts';
 import { type Break, breaksOf, installationsOf, limitsOf, type Settings } from './limits.ts';
 import { HEADROOM, type Needs, needsOf, nodesOf, PEAK, STEPS, type Store, type Traffic } from './model.ts';

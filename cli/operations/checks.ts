@@ -4,18 +4,20 @@ import { dirname, resolve } from 'node:path';
 import type pg from 'pg';
 import { NothingThere } from '../../bin/runtime.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
+import type { StoreState } from '../../operations/facts.ts';
+import { bytesText, durationText } from '../../operations/texts.ts';
 import { type Config, ConfigError, loadConfig } from '../../platform/config/config.ts';
 import { openDataFolder } from '../../platform/config/data-folder.ts';
 import { keysThatDoNotOpen } from '../../platform/crypto/keyring.ts';
 import { keyFileIn, loadMasterKey } from '../../platform/crypto/master-key.ts';
 import { checkMigrations } from '../../platform/postgres/migrate.ts';
 import { NEEDS_DIRECT } from '../../platform/postgres/pool.ts';
+import { type ProcessState, readProcesses } from '../../queries/processes.ts';
 import { bad, type Check, good, type Result } from './check-result.ts';
-import { type ProcessState, readDisk, readProcesses } from './facts.ts';
 import { checkCountries, checkExtraCa, checkProviders } from './file-checks.ts';
 import { checkNames, checkPorts, checkProxy, findProcessHere } from './network-checks.ts';
-import { bytesText, durationText } from './problems.ts';
-import { type OpenStores, openStores, readStores, type StoreState } from './stores.ts';
+import { readDisk } from './state.ts';
+import { type OpenStores, openStores, readStores } from './stores.ts';
 
 /** Runs the checks one after the other. `begins` is called with the name of each before it runs. */
 export async function* examine(

@@ -6,8 +6,8 @@ import { serviceUrl } from '../../bin/modules/domains.ts';
 import { PROBE_AGENT, type SeenProbe } from '../../http/server/probe.ts';
 import { within } from '../../platform/clock/waiting.ts';
 import type { Config } from '../../platform/config/config.ts';
+import type { ProcessState } from '../../queries/processes.ts';
 import { bad, good, type Result } from './check-result.ts';
-import type { ProcessState } from './facts.ts';
 
 const DNS_MS = 3_000;
 

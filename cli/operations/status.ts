@@ -1,18 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { NothingThere } from '../../bin/runtime.ts';
+import { type Found, runbookOf } from '../../operations/condition.ts';
+import type { ConsumerState, Disk } from '../../operations/facts.ts';
+import { bytesText, countText, durationText, timeText } from '../../operations/texts.ts';
 import { loadConfig } from '../../platform/config/config.ts';
 import { RELEASE } from '../../platform/postgres/upgrade-path.ts';
-import { printable, styled, table, timeText } from '../print.ts';
+import type { ProviderState } from '../../queries/lookup/lookups.ts';
+import { printable, styled, table } from '../print.ts';
 import { Refused } from '../session.ts';
-import {
-  type ConsumerState,
-  type Facts,
-  factsWithoutStores,
-  type ProviderState,
-  readFacts,
-} from './facts.ts';
-import { bytesText, countText, durationText, type Problem, problemsOf } from './problems.ts';
+import { readState, type State, stateWithoutStores } from './state.ts';
 import { openStores, refuseEmptyDatabase } from './stores.ts';
 
 interface StatusOptions {
@@ -41,7 +38,7 @@ export function addStatusCommand(program: Command): void {
       try {
         if (!(stores instanceof Error)) await refuseEmptyDatabase(stores);
         const read = () =>
-          stores instanceof Error ? factsWithoutStores(config, stores) : readFacts(config, stores);
+          stores instanceof Error ? stateWithoutStores(config, stores) : readState(config, stores);
         await showUntilDone(read, options);
       } finally {
         if (!(stores instanceof Error)) await stores.close();
@@ -49,45 +46,42 @@ export function addStatusCommand(program: Command): void {
     });
 }
 
-async function showUntilDone(read: () => Promise<Facts>, options: StatusOptions): Promise<void> {
+async function showUntilDone(read: () => Promise<State>, options: StatusOptions): Promise<void> {
   for (;;) {
-    const facts = await read();
-    const problems = problemsOf(facts);
-    const healthy = problems.every(({ severity }) => severity !== 'error');
-    const isLast = options.exitWhenHealthy ? healthy : !options.watch;
-    if (isLast || options.watch) show(facts, problems, healthy, options);
-    if (isLast && !healthy) throw new Refused(unhealthy(problems));
+    const state = await read();
+    const errors = state.problems.filter(({ severity }) => severity === 'error').length;
+    const isLast = options.exitWhenHealthy ? errors === 0 : !options.watch;
+    if (isLast || options.watch) show(state, errors === 0, options);
+    if (isLast && errors > 0)
+      throw new Refused(`not healthy: ${errors} ${errors === 1 ? 'problem' : 'problems'}`);
     if (isLast) return;
     await pause(WATCH_MS);
   }
 }
 
-function unhealthy(problems: readonly Problem[]): string {
-  const errors = problems.filter(({ severity }) => severity === 'error').length;
-  return `not healthy: ${errors} ${errors === 1 ? 'problem' : 'problems'}`;
-}
-
-function show(
-  facts: Facts,
-  problems: readonly Problem[],
-  healthy: boolean,
-  { json, watch }: StatusOptions,
-): void {
-  const { at: _, unled: _u, unread: _r, ...rest } = facts;
+function show(state: State, healthy: boolean, { json, watch }: StatusOptions): void {
+  const { at: _, unled: _u, unread: _r, problems: found, ...rest } = state;
+  const problems = found.map(({ code, severity, text }) => ({
+    code,
+    severity,
+    what: text,
+    runbook: runbookOf({ code }),
+  }));
   const text = json
     ? printable(JSON.stringify({ healthy, version: RELEASE, ...rest, problems }))
-    : page(facts, problems, healthy);
+    : page(state, healthy);
   process.stdout.write(`${watch && !json && process.stdout.isTTY ? CLEAR : ''}${text}\n`);
 }
 
-function page(facts: Facts, problems: readonly Problem[], healthy: boolean): string {
-  const { stores, processes, projections, processors, queues, providers, disk, ceilings, at } = facts;
+function page(state: State, healthy: boolean): string {
+  const { stores, processes, projections, processors, queues, providers, disk, ceilings, problems, at } =
+    state;
   const warnings = problems.filter(({ severity }) => severity === 'warning').length;
   const noted = warnings === 0 ? '' : `, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`;
   const head = (healthy ? styled('green', 'healthy') : styled('red', 'not healthy')) + noted;
   return [
     `Doorplate ${RELEASE}: ${head}, ${timeText(new Date(at))}`,
-    section('Problems', problems.length === 0 ? 'none' : problems.map(problemLine).join('\n')),
+    section('Problems', problems.length === 0 ? 'none' : problemLines(problems)),
     section(
       'Stores',
       table(
@@ -134,8 +128,8 @@ function page(facts: Facts, problems: readonly Problem[], healthy: boolean): str
         })),
       ),
     ),
-    section('Names', namesLine(facts)),
-    section("Operator's webhook", webhookLine(facts)),
+    section('Names', namesLine(state)),
+    section("Operator's webhook", webhookLine(state)),
     styled(
       'dim',
       'doorplate doctor checks the set-up: variables, keys, clocks, ports and the way through the proxy.',
@@ -161,8 +155,25 @@ const providerRow = ({
 
 const section = (title: string, text: string): string => `${styled('bold', title)}\n${text}`;
 
-const problemLine = ({ severity, code, what, runbook }: Problem): string =>
-  `${styled(severity === 'error' ? 'red' : 'yellow', severity.padEnd(7))}  ${code}: ${printable(what)}\n         ${styled('dim', runbook)}`;
+/** A partner may have a thousand silent trackers. */
+const SUBJECTS_SHOWN = 10;
+
+/** The problems with the runbook once for each code. */
+const problemLines = (problems: readonly Found[]): string =>
+  [...Map.groupBy(problems, ({ code, severity }) => `${severity} ${code}`).values()]
+    .map((some) => {
+      const shown = some.slice(0, SUBJECTS_SHOWN).map(problemLine);
+      const more = some.length - shown.length;
+      return [
+        ...shown,
+        ...(more > 0 ? [`         and ${countText(more)} more (--json has all)`] : []),
+        ...some.slice(0, 1).map((one) => `         ${styled('dim', runbookOf(one))}`),
+      ].join('\n');
+    })
+    .join('\n');
+
+const problemLine = ({ severity, code, text }: Found): string =>
+  `${styled(severity === 'error' ? 'red' : 'yellow', severity.padEnd(7))}  ${code}: ${printable(text)}`;
 
 /** Those that are where the log ends are one line. */
 function consumerLines(consumers: readonly ConsumerState[]): string {
@@ -178,7 +189,7 @@ function consumerLines(consumers: readonly ConsumerState[]): string {
   return `${current}:\n${table(rows)}`;
 }
 
-function diskLine({ used_bytes, growth_bytes_per_day, free_bytes, size_bytes }: Facts['disk']): string {
+function diskLine({ used_bytes, growth_bytes_per_day, free_bytes, size_bytes }: Disk): string {
   const used = used_bytes === null ? 'size unknown' : `${bytesText(used_bytes)} used by the database`;
   const growth =
     growth_bytes_per_day === null
@@ -191,7 +202,7 @@ function diskLine({ used_bytes, growth_bytes_per_day, free_bytes, size_bytes }: 
   return `${used}, ${growth}${free}`;
 }
 
-function namesLine({ certificates, domains }: Facts): string {
+function namesLine({ certificates, domains }: State): string {
   const shown = certificates.map(
     ({ host, expires_at, error }) =>
       `certificate of ${host}: ${error ?? (expires_at === null ? 'unknown' : `until ${timeText(new Date(expires_at))}`)}`,
@@ -202,7 +213,7 @@ function namesLine({ certificates, domains }: Facts): string {
   ].join('\n');
 }
 
-function webhookLine({ operator_webhook: { configured, pending, last_delivered_at } }: Facts): string {
+function webhookLine({ operator_webhook: { configured, pending, last_delivered_at } }: State): string {
   if (!configured) return 'not set (OPERATOR_WEBHOOK_URL)';
   const last =
     last_delivered_at === null

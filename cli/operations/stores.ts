@@ -6,6 +6,7 @@ import { Agent, request } from 'undici';
 import { noDataIn, refuseEmptyFolder } from '../../bin/runtime.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
+import type { StoreState } from '../../operations/facts.ts';
 import { within } from '../../platform/clock/waiting.ts';
 import type { Config } from '../../platform/config/config.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
@@ -64,18 +65,6 @@ export async function refuseEmptyDatabase({ pool, url }: OpenStores): Promise<vo
     .catch(() => ({ rows: [{ made: true }] }));
   if (rows[0]?.made) return;
   throw noDataIn(`DATABASE_URL (${addressOf(url)})`);
-}
-
-/** A store, or why it cannot be used. */
-export interface StoreState {
-  readonly kind: 'postgresql' | 'eventstoredb';
-  readonly version: string | null;
-  readonly latency_ms: number | null;
-  /** The day (`YYYY-MM-DD`) on which the vendor's support of this version ends; null if it is not known. */
-  readonly supported_until: string | null;
-  /** One line for the operator; null: it answers. */
-  readonly error: string | null;
-  readonly read_only: boolean;
 }
 
 /** Ends of support of the vendors' release schedules: PostgreSQL by major version, EventStoreDB by release. */

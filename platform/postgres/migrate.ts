@@ -18,8 +18,8 @@ import {
   whyTooOld,
 } from './upgrade-path.ts';
 
-/** SQL files that stand beside the TypeScript that calls their functions. */
-const BESIDE_TYPESCRIPT = 'processors/**/*.sql';
+/** SQL files that stand beside the TypeScript that calls their functions; those of `processors` may call those of `queries`. */
+const BESIDE_TYPESCRIPT = ['queries/**/*.sql', 'processors/**/*.sql'];
 
 /**
  * Runs the SQL files beside the TypeScript that have changed since they last ran (migrations/README.md), each in a
@@ -35,7 +35,7 @@ async function runRepeatables(client: pg.ClientBase, root: string, release: stri
     'select file, digest, release from public.doorplate_repeatable',
   );
   const known = new Map(rows.map((row) => [row.file, row]));
-  for (const file of globSync(BESIDE_TYPESCRIPT, { cwd: root }).sort()) {
+  for (const file of BESIDE_TYPESCRIPT.flatMap((pattern) => globSync(pattern, { cwd: root }).sort())) {
     const sql = readFileSync(join(root, file), 'utf8');
     const digest = createHash('sha256').update(sql).digest('hex');
     const before = known.get(file);

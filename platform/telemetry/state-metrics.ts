@@ -57,7 +57,7 @@ export function createStateMetrics(registry: Registry, measure: () => Promise<St
 }
 
 /** Shares one run of the work among calls within `ms` milliseconds of its start. */
-function shareFor<T>(ms: number, work: () => Promise<T>): () => Promise<T> {
+export function shareFor<T>(ms: number, work: () => Promise<T>): () => Promise<T> {
   let shared: { readonly result: Promise<T>; readonly startedAt: number } | null = null;
   return () => {
     const startedAt = performance.now();

@@ -62,3 +62,43 @@ export function createDomainDirectory(pool: pg.Pool): DomainDirectory {
     forget: domains.forget,
   };
 }
+
+export interface DomainCounts {
+  readonly active: number;
+  readonly pending: number;
+  readonly failed: number;
+}
+
+/** Counts the custom domains of all partners by status. */
+export async function countDomains(pool: pg.Pool): Promise<DomainCounts> {
+  const { rows } = await pool.query<DomainCounts>(
+    `select count(*) filter (where status = 'active')::int as active,
+            count(*) filter (where status = 'pending')::int as pending,
+            count(*) filter (where status = 'failed')::int as failed
+     from read.domain`,
+  );
+  return rows[0] ?? { active: 0, pending: 0, failed: 0 };
+}
+
+/** A domain that was active and does not point here any more, as far as the last DNS check says. */
+export interface CeasedDomain {
+  readonly domain_id: string;
+  readonly partner_id: string;
+  readonly tracker_id: string;
+  readonly hostname: string;
+  /** active: for less than three days. */
+  readonly status: 'active' | 'failed';
+  readonly last_error: string;
+}
+
+/** Lists them: of one partner, or (null) of all. */
+export async function listCeasedDomains(pool: pg.Pool, partnerId: string | null): Promise<CeasedDomain[]> {
+  const { rows } = await pool.query<CeasedDomain>(
+    `select domain_id, partner_id, tracker_id, hostname, status, last_error from read.domain
+     where activated_at is not null and last_error is not null and status in ('active', 'failed')
+       ${partnerId === null ? '' : 'and partner_id = $1'}
+     order by partner_id, hostname`,
+    partnerId === null ? [] : [partnerId],
+  );
+  return rows;
+}

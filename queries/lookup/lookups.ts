@@ -1,8 +1,9 @@
 import type pg from 'pg';
-import { DAY, utcDay } from '../../domain/kernel/time.ts';
+import { DAY, isoTime, utcDay } from '../../domain/kernel/time.ts';
 import type { WorkKind } from '../../domain/lookup/events.ts';
 import { INTAKE_KEPT_DAYS } from '../../domain/lookup/intake.ts';
 import { RESULT_KEPT_DAYS, type SavedResult, withAllFields } from '../../domain/lookup/result.ts';
+import type { Config } from '../../platform/config/config.ts';
 
 /** What the read model knows of an address, and of one partner's latest reservation for it. */
 export interface LookupView {
@@ -120,4 +121,53 @@ export async function readProviderDay(pool: pg.Pool, day: string): Promise<Provi
     [day],
   );
   return rows;
+}
+
+/** How a provider answers: its last call, and its day. */
+export interface ProviderState {
+  readonly name: string;
+  readonly kind: string;
+  readonly calls_today: number;
+  readonly failed_today: number;
+  readonly budget_left: number | null;
+  /** When its last call failed; null: it did not. */
+  readonly failing_since: string | null;
+}
+
+/** Returns the states of the configured providers. `now` in milliseconds. */
+export async function readProviderStates(
+  pool: pg.Pool,
+  providers: Config['providers'],
+  now: number,
+): Promise<ProviderState[]> {
+  const days = await readProviderDay(pool, utcDay(now));
+  const { rows } = await pool.query<{ provider: string; failed: Date | null; answered: Date | null }>(
+    `select provider, max(last_failed_at) as failed, max(last_answered_at) as answered
+     from work.provider_day where day >= $1::date group by provider`,
+    [utcDay(now - DAY)],
+  );
+  return providers.map((settings) => {
+    const today = days.find(({ provider }) => provider === settings.name);
+    const last = rows.find(({ provider }) => provider === settings.name);
+    const failed = last?.failed ?? null;
+    const isFailing = failed !== null && failed > (last?.answered ?? new Date(0));
+    const { requestsPerDay = null } = 'timeoutMs' in settings ? settings : {};
+    return {
+      name: settings.name,
+      kind: settings.kind,
+      calls_today: today?.calls ?? 0,
+      failed_today: today?.failed ?? 0,
+      budget_left: requestsPerDay === null ? null : Math.max(0, requestsPerDay - (today?.budget_used ?? 0)),
+      failing_since: isFailing ? isoTime(failed.getTime()) : null,
+    };
+  });
+}
+
+/** Counts unfinished enrichments over all partners, up to `limit`. */
+export async function countOpenWork(pool: pg.Pool, limit: number): Promise<number> {
+  const { rows } = await pool.query<{ outstanding: number }>(
+    'select count(*)::int as outstanding from (select from read.enrichment_work limit $1) w',
+    [limit],
+  );
+  return rows[0]?.outstanding ?? 0;
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
+import { isoTime } from '../../domain/kernel/time.ts';
 import { roleSchema } from '../../domain/partners/events.ts';
 import type { ApiKey } from '../../http/contract/route.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
@@ -223,4 +224,29 @@ export function createAuthenticate(
     const known = keys.find(token);
     return known instanceof Promise ? known.then(unexpired) : unexpired(known);
   };
+}
+
+/** A key that can be used and ends at `expires_at`. */
+export interface ExpiringKey {
+  readonly partner_id: string;
+  readonly key_id: string;
+  readonly name: string;
+  readonly expires_at: string;
+}
+
+/** Lists keys that end within `withinMs` of `now` (milliseconds): of one partner, or (null) of all. */
+export async function listExpiringKeys(
+  pool: pg.Pool,
+  partnerId: string | null,
+  withinMs: number,
+  now: number,
+): Promise<ExpiringKey[]> {
+  const { rows } = await pool.query<Omit<ExpiringKey, 'expires_at'> & { expires_at: Date }>(
+    `select partner_id, key_id, name, expires_at from read.api_key
+     where revoked_at is null and expires_at > $1 and expires_at <= $2
+       ${partnerId === null ? '' : 'and partner_id = $3'}
+     order by expires_at`,
+    [new Date(now), new Date(now + withinMs), ...(partnerId === null ? [] : [partnerId])],
+  );
+  return rows.map((row) => ({ ...row, expires_at: isoTime(row.expires_at.getTime()) }));
 }

@@ -140,3 +140,29 @@ export async function readQueueFill(pool: pg.Pool, deliveries: number, bytes: nu
   );
   return rows[0]?.fill ?? 0;
 }
+
+/** A queue of a partner's that is nearly full. */
+export interface FullQueue {
+  readonly queue: 'webhook_deliveries' | 'webhook_payload_bytes';
+  readonly partner_id: string;
+  readonly used: number;
+  readonly limit: number;
+}
+
+/** Lists partners' queues that take at least `share` of their ceiling. */
+export async function listFullQueues(
+  pool: pg.Pool,
+  ceilings: { readonly deliveries: number; readonly bytes: number },
+  share: number,
+): Promise<FullQueue[]> {
+  const { rows } = await pool.query<FullQueue>(
+    `select 'webhook_deliveries' as queue, partner_id, used::float8 as used, $1::float8 as limit
+     from (select partner_id, sum(pending) as used from read.webhook_health where deleted_at is null group by 1) d
+     where used >= $1 * $3::float8
+     union all
+     select 'webhook_payload_bytes', partner_id, used::float8, $2::float8
+     from (select partner_id, sum(bytes) as used from read.webhook_retained group by 1) b where used >= $2 * $3`,
+    [ceilings.deliveries, ceilings.bytes, share],
+  );
+  return rows;
+}

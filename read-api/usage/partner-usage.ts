@@ -191,32 +191,6 @@ export const readPartnerUse = (
     where t.partner_id = ${partnerId}`);
 };
 
-const keyUse = z.object({ key_id: z.string(), reserved: z.number() });
-
-export interface Allowance {
-  /** New enrichments since the day began, by key. */
-  readonly reserved: ReadonlyMap<string, number>;
-  /** Unfinished ones of the partner's. */
-  readonly pending: number;
-}
-
-/** What the partner has used of its allowances since an instant (ISO 8601), the start of a UTC day. */
-export async function readAllowance(db: DatabasePool, partnerId: string, since: string): Promise<Allowance> {
-  const open = sql.fragment`partner_id = ${partnerId} and state in ('reserved', 'submitted')`;
-  const [used, pending] = await Promise.all([
-    db.any(sql.type(keyUse)`
-      select key_id, count(*)::int as reserved
-      from (select key_id from read.reservation where ${open} and made_at >= ${since}::timestamptz
-            union all
-            select key_id from read.reservation
-            where partner_id = ${partnerId} and ended_at >= ${since}::timestamptz and made_at >= ${since}::timestamptz) r
-      group by key_id`),
-    db.oneFirst(sql.type(z.object({ pending: z.number() }))`
-      select count(*)::int as pending from read.reservation where ${open}`),
-  ]);
-  return { reserved: new Map(used.map(({ key_id, reserved }) => [key_id, reserved])), pending };
-}
-
 const startState = z.object({
   hasLookedUp: z.boolean(),
   hasVisit: z.boolean(),

@@ -3,7 +3,6 @@ import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { isoTime, utcDay } from '../../domain/kernel/time.ts';
 import {
-  BREAKER_OPENS_AFTER,
   type DeliveredType,
   deliveredTypeSchema,
   deliveryErrorSchema,
@@ -240,29 +239,3 @@ export async function countDeliveries(
   }
   return totals;
 }
-
-const dueRow = z.object({ due: z.number(), oldest_due_at: z.string().nullable() });
-
-/** Counted per endpoint at most, so that a backlog of millions is not read. */
-const MAX_DELIVERIES_COUNTED = 10_000;
-
-/**
- * Counts a partner's due deliveries, without endpoints that are paused or whose breaker is open, and none while the partner is
- * suspended; at most 10,000 of each endpoint. `now` in milliseconds.
- */
-export const countDue = (
-  db: DatabasePool,
-  partnerId: string,
-  now: number,
-): Promise<z.output<typeof dueRow>> =>
-  db.one(sql.type(dueRow)`
-    select coalesce(sum(n.due), 0)::int as due, min(n.oldest) as oldest_due_at
-    from read.webhook_health h
-    cross join lateral (
-      select count(*) as due, min(d.next_attempt_at) as oldest
-      from (select next_attempt_at from read.webhook_delivery
-            where webhook_id = h.webhook_id and state = 'pending' and next_attempt_at <= ${isoTime(now)}::timestamptz
-              and payload_expires_at > ${isoTime(now)}::timestamptz
-            order by next_attempt_at limit ${MAX_DELIVERIES_COUNTED}) d) n
-    where h.partner_id = ${partnerId} and h.pending > 0 and coalesce(h.paused_at, h.partner_suspended_at, h.deleted_at) is null
-      and h.failures_in_row < ${BREAKER_OPENS_AFTER}`);

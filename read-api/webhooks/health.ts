@@ -9,8 +9,11 @@ const healthRow = z.object({
   webhook_id: z.string(),
   name: z.string(),
   url: z.string(),
+  /** As `queries/webhooks/endpoint-state.sql` says. */
+  state: z.enum(['deleted', 'paused', 'suspended', 'held_back', 'open']),
   deleted_at: z.string().nullable(),
   paused_at: z.string().nullable(),
+  partner_suspended_at: z.string().nullable(),
   pending: z.number(),
   failures_in_row: z.number(),
   last_attempt_at: z.string().nullable(),
@@ -39,7 +42,8 @@ export async function readHealth(
   const wanted =
     webhookId === null ? sql.fragment`e.deleted_at is null` : sql.fragment`e.webhook_id = ${webhookId}`;
   const rows = await db.any(sql.type(healthRow)`
-    select e.webhook_id, e.name, e.url, e.deleted_at, h.paused_at, coalesce(h.pending, 0) as pending,
+    select e.webhook_id, e.name, e.url, e.deleted_at, h.paused_at, h.partner_suspended_at, coalesce(h.pending, 0) as pending,
+           work.endpoint_state(e.deleted_at, h.paused_at, h.partner_suspended_at, h.failures_in_row, ${BREAKER_OPENS_AFTER}) as state,
            coalesce(h.failures_in_row, 0) as failures_in_row, h.last_attempt_at, h.last_error, h.last_http_status,
            h.still_since, n.next_attempt_at
     from read.webhook_endpoint e
@@ -53,10 +57,8 @@ export async function readHealth(
   return rows.map((row) => healthOf(row, probeMs));
 }
 
-function stateOf({ deleted_at, paused_at, failures_in_row, last_attempt_at }: HealthRow): EndpointState {
-  if (deleted_at !== null) return 'deleted';
-  if (paused_at !== null) return 'paused';
-  if (failures_in_row >= BREAKER_OPENS_AFTER) return 'held_back';
+function stateOf({ state, failures_in_row, last_attempt_at }: HealthRow): EndpointState {
+  if (state !== 'open') return state;
   if (failures_in_row > 0) return 'failing';
   return last_attempt_at === null ? 'unused' : 'healthy';
 }
@@ -65,23 +67,24 @@ function healthOf(row: HealthRow, probeMs: number): EndpointHealth {
   const { webhook_id, name, url, pending, failures_in_row, last_attempt_at, last_error, last_http_status } =
     row;
   const state = stateOf(row);
-  const since = { deleted: row.deleted_at, paused: row.paused_at, held_back: row.still_since };
+  const since = {
+    deleted: row.deleted_at,
+    paused: row.paused_at,
+    suspended: row.partner_suspended_at,
+    held_back: row.still_since,
+  };
   return {
     ...{ webhook_id, name, url, state, pending, failures_in_row, last_attempt_at },
     since: state in since ? since[state as keyof typeof since] : null,
     error: last_error,
     http_status: last_http_status,
-    next_try_at: nextTry(row, state, probeMs),
+    next_try_at: nextTry(row, probeMs),
   };
 }
 
 /** While the breaker is open, a probe goes out at an interval, whatever is due. */
-function nextTry(
-  { next_attempt_at, last_attempt_at }: HealthRow,
-  state: EndpointState,
-  probeMs: number,
-): string | null {
-  if (next_attempt_at === null || state === 'deleted' || state === 'paused') return null;
+function nextTry({ state, next_attempt_at, last_attempt_at }: HealthRow, probeMs: number): string | null {
+  if (next_attempt_at === null || (state !== 'open' && state !== 'held_back')) return null;
   if (state !== 'held_back' || last_attempt_at === null) return next_attempt_at;
   const probeAt = isoTime(Date.parse(last_attempt_at) + probeMs);
   return probeAt > next_attempt_at ? probeAt : next_attempt_at;

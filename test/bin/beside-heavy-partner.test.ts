@@ -1,5 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { CONDITIONS, conditionsOf } from '../../operations/conditions.ts';
+import { recordConditions } from '../../processors/operations/operator-alerts.ts';
 import { manualClock, startApi, type TestApi } from '../support/api.ts';
 import { browse } from '../support/dashboard.ts';
 import { answersOf, type Surroundings, startSurroundings, useEverything } from '../support/everything.ts';
@@ -24,7 +26,16 @@ const NOT_PLANNED = /lock_writer|pg_notify/;
 /** Statements that read a table whole, by a part of their text, and why they may. */
 const WHOLE_TABLES: Readonly<Record<string, string>> = {
   'with period as': 'live endpoints, five of a partner, at a start',
-  'select h.webhook_id, h.partner_id, coalesce(h.paused_at': 'live endpoints, five of a partner',
+  'select h.webhook_id, h.partner_id, h.state': 'live endpoints, five of a partner',
+  'count(*) as due, min(d.next_attempt_at)': 'of all partners: live endpoints, five of each',
+  "select 'webhook_deliveries' as queue": 'of all partners: live endpoints, and 31 days of each',
+  'select h.webhook_id, h.partner_id, e.name': 'of all partners: live endpoints, five of each',
+  'select t.tracker_id, t.partner_id, t.name, began.hour':
+    'of all partners, every five minutes: TRACKERS_PER_PARTNER of each, a few rows of each tracker',
+  'with usable as (':
+    'of all partners, every five minutes: keys, and the reservations of a day of partners that have an allowance',
+  'from (select from read.enrichment_work limit': 'ENRICHMENT_OUTSTANDING limits them',
+  'select provider, ': 'one row a day of each provider',
   'with clue as materialized': 'MAX_CLUES of an address',
   'select w.ip as item, w.round as cycle':
     'due first, past what is claimed or held back; ENRICHMENT_OUTSTANDING limits it',
@@ -79,6 +90,10 @@ beforeAll(async () => {
   await answersOf(api, used);
   await visitPages(used.cookie);
   await upkeepOf(api, clock);
+  const { pool, config } = api.runtime;
+  const now = clock.now();
+  for (const { find } of CONDITIONS) await find({ pool, config, now, partnerId: null });
+  await recordConditions(api.runtime, conditionsOf('webhook'));
   vi.restoreAllMocks();
 });
 

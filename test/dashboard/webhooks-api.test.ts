@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
-import { toNewEvents } from '../../commands/handle.ts';
+import { ownContext, toNewEvents } from '../../commands/handle.ts';
+import { changePartner } from '../../commands/partners/manage-partner.ts';
 import { DAY, HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
 import { revealCompletedEvent, sessionCreatedEvent } from '../../read-api/webhooks/delivery-schemas.ts';
@@ -100,6 +101,29 @@ describe('the state of an endpoint', () => {
     expect(await textOf('/webhooks')).toMatch(/Paused Since \d+ Mar 2026/);
     await api.inject(key, { method: 'DELETE', url: `/v1/webhooks/${endpoint.webhook_id}` });
     expect(await textOf(at())).toMatch(/Deleted Since \d+ Mar 2026/);
+  });
+
+  it('is suspended, with no next attempt, while the partner is', async () => {
+    const [one] = some(1) as [TestDelivery];
+    await append(
+      queued(one, clock.now()),
+      attempted(one, { at: clock.now() }),
+      queued(aDelivery(endpoint), clock.now()),
+    );
+    expect(await textOf('/webhooks')).toContain('Healthy');
+    await changePartner(api.runtime.store, 'SuspendPartner', key.partner_id, ownContext(clock));
+    await api.caughtUp();
+    clock.advance(HOUR);
+    page = await loggedIn(api, await makeUser(api, key.partner_id));
+    for (const path of ['/webhooks', at()]) {
+      const text = await textOf(path);
+      expect(text).toMatch(/Suspended Since \d+ Mar 2026, \d\d:\d\d UTC : the account is suspended/);
+      expect(text).not.toMatch(/Healthy|at any moment/);
+    }
+    const history = await textOf(at('/deliveries'));
+    expect(history).toContain('waiting: suspended');
+    expect(history).toContain('Pending deliveries wait until the operator resumes the account.');
+    expect(history).not.toContain('at any moment');
   });
 
   it('comes with its success rate and response time, as figures and lines', async () => {

@@ -91,6 +91,20 @@ const withClient = async <T>(work: (client: pg.Client) => Promise<T>): Promise<T
 const run = async (sql: string, values: unknown[] = []): Promise<void> => {
   await withClient((client) => client.query(sql, values));
 };
+/** Waits for the next reading of the conditions, 15 seconds at most. */
+const metricOf = async (code: string, severity: string): Promise<number> => {
+  const metric = new RegExp(
+    `^doorplate_condition\\{code="${code}",severity="${severity}"\\} ([1-9]\\d*)$`,
+    'm',
+  );
+  const text = await eventually(
+    `the metric of ${code}`,
+    async () => (await fetch(`http://127.0.0.1:${service.env.OPS_PORT}/metrics`)).text(),
+    (metrics) => metric.test(metrics),
+    20_000,
+  );
+  return Number(metric.exec(text)?.[1]);
+};
 const problem = (code: string, what: RegExp) => ({
   code,
   what: expect.stringMatching(what),
@@ -161,11 +175,18 @@ describe('status names', () => {
   it('an endpoint whose breaker is open', async () => {
     const id = randomUUID();
     await run(
-      `insert into read.webhook_health (webhook_id, partner_id, pending, failures_in_row, still_ms) values ($1, $1, 3, 10, 0)`,
-      [id],
+      `with health as (
+         insert into read.webhook_health (webhook_id, partner_id, pending, failures_in_row, still_ms) values ($1, $1, 3, 10, 0))
+       insert into read.webhook_endpoint (webhook_id, partner_id, name, url, events, enabled, secret, created_at, updated_at, last_revision, last_position)
+       values ($1, $1, 'CRM', 'https://crm.example/', '{}', true, '{}', $2, $2, 0, 0)`,
+      [id, new Date()],
     );
     onTestFinished(() => run('delete from read.webhook_health where webhook_id = $1', [id]));
-    expect((await status()).problems).toMatchObject([problem('breaker_open', /1 webhook endpoint fails/)]);
+    onTestFinished(() => run('delete from read.webhook_endpoint where webhook_id = $1', [id]));
+    expect((await status()).problems).toMatchObject([
+      problem('endpoint_held', /“CRM” .+ 10 failures in a row/),
+    ]);
+    expect(await metricOf('endpoint_held', 'warning')).toBe(1);
   });
 
   it('a provider that is down', async () => {
@@ -195,7 +216,7 @@ describe('status names', () => {
     expect(healthy).toBe(false);
     expect(problems).toContainEqual(
       expect.objectContaining(
-        problem('projection_stopped', /projection .*trackers.* stopped by an event: trackers.TrackerCreated/),
+        problem('consumer_stopped', /projection trackers stopped by an event: trackers.TrackerCreated/),
       ),
     );
     // The event stops other projections too, each of which is told.

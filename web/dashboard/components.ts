@@ -1,6 +1,7 @@
 import { html as tag } from 'hono/html';
 import type { HtmlEscapedString } from 'hono/utils/html';
 import { searchKey } from '../../domain/kernel/text.ts';
+import { NEAR } from '../../operations/thresholds.ts';
 import type { Visit } from './api.ts';
 import { LONGEST_DAYS, linkTo, PERIODS } from './scope.ts';
 
@@ -203,8 +204,8 @@ export function gauge(name: string, used: number, of: number | null): Html {
     return html`<div class="gauge"><span>${name}</span><span>${count(used)}, no limit</span></div>`;
   const share = of === 0 ? 1 : used / of;
   return html`<div class="gauge"><span>${name}</span>
-    <meter min="0" max="${of}" value="${Math.min(used, of)}" low="${of * 0.8}" high="${of * 0.95}" optimum="0" aria-label="${name}">${count(used)}</meter>
-    <span>${count(used)} of ${count(of)}${share >= 0.8 && html` ${badge(share >= 1 ? 'used up' : 'nearly used up', share >= 1 ? 'bad' : 'wait')}`}</span></div>`;
+    <meter min="0" max="${of}" value="${Math.min(used, of)}" low="${of * NEAR}" high="${of * 0.95}" optimum="0" aria-label="${name}">${count(used)}</meter>
+    <span>${count(used)} of ${count(of)}${share >= NEAR && html` ${badge(share >= 1 ? 'used up' : 'nearly used up', share >= 1 ? 'bad' : 'wait')}`}</span></div>`;
 }
 
 /** A panel with a heading. */

@@ -73,8 +73,8 @@ begin
       continue;
     end if;
     select * into health from read.webhook_health h where h.webhook_id = webhook_ids[i];
-    if not found or health.paused_at is not null or health.partner_suspended_at is not null or health.deleted_at is not null
-      or health.pending = 0 then
+    if not found or health.pending = 0 or work.endpoint_state(health.deleted_at, health.paused_at, health.partner_suspended_at,
+      health.failures_in_row, failures_to_open) not in ('open', 'held_back') then
       return next;
       continue;
     end if;
@@ -124,8 +124,8 @@ begin
 
     with candidate as materialized (
       (select d.*, false as ahead from read.webhook_delivery d
-       where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at <= at
-         and d.position <= readable_to and d.payload_expires_at > at
+       where d.webhook_id = webhook_ids[i] and work.is_due(d.state, d.next_attempt_at, d.payload_expires_at, at)
+         and d.position <= readable_to
          and not exists (
            select from work.delivery_claim c
            where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1

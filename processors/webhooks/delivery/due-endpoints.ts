@@ -2,9 +2,9 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { aheadAfter } from '../../../domain/kernel/time.ts';
-import { BREAKER_OPENS_AFTER } from '../../../domain/webhooks/events.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
 import { createWakeup } from '../../../platform/clock/waiting.ts';
+import { ENDPOINT_STATE } from '../../../queries/webhooks/endpoint-state.ts';
 
 /** State of the endpoints with pending deliveries, over all processes. */
 export interface Watched {
@@ -50,14 +50,14 @@ export function findDueEndpoints({ pool, clock, log, schedule, onWatched }: DueE
     const now = clock.now();
     const waiting = await readWaiting(pool, now);
     let oldestDueMs = 0;
-    for (const { webhook_id, partner_id, breaker_open, next_attempt_at } of waiting) {
+    for (const { webhook_id, partner_id, state, next_attempt_at } of waiting) {
       if (next_attempt_at === null) continue;
       schedule(webhook_id, partner_id, next_attempt_at.getTime());
-      if (!breaker_open) oldestDueMs = Math.max(oldestDueMs, now - next_attempt_at.getTime());
+      if (state === 'open') oldestDueMs = Math.max(oldestDueMs, now - next_attempt_at.getTime());
     }
-    const paused = waiting.filter((endpoint) => endpoint.paused).length;
-    const breakerOpen = waiting.filter((endpoint) => endpoint.breaker_open && !endpoint.paused).length;
-    onWatched({ accepting: waiting.length - paused - breakerOpen, breakerOpen, paused, oldestDueMs });
+    const accepting = waiting.filter(({ state }) => state === 'open').length;
+    const breakerOpen = waiting.filter(({ state }) => state === 'held_back').length;
+    onWatched({ accepting, breakerOpen, paused: waiting.length - accepting - breakerOpen, oldestDueMs });
   }
 
   return {
@@ -88,9 +88,8 @@ function endpointsIn(notification: string): z.output<typeof notificationSchema> 
 interface WaitingEndpoint {
   readonly webhook_id: string;
   readonly partner_id: string;
-  readonly paused: boolean;
-  readonly breaker_open: boolean;
-  /** Next attempt of its earliest pending delivery; null: the endpoint is paused, or its partner suspended. */
+  readonly state: 'paused' | 'suspended' | 'held_back' | 'open';
+  /** Next attempt of its earliest delivery that can still be sent; null: none, or the endpoint takes none now. */
   readonly next_attempt_at: Date | null;
 }
 
@@ -101,21 +100,21 @@ interface WaitingEndpoint {
 async function readWaiting(pool: pg.Pool, now: number): Promise<WaitingEndpoint[]> {
   const { rows } = await pool.query<WaitingEndpoint>({
     name: 'waiting_endpoints',
-    text: `select h.webhook_id, h.partner_id, coalesce(h.paused_at, h.partner_suspended_at) is not null as paused, h.failures_in_row >= $1 as breaker_open,
-                  case when a.next_attempt_at is null then n.next_attempt_at else $2 end as next_attempt_at
-           from read.webhook_health h
+    text: `select h.webhook_id, h.partner_id, h.state,
+                  case when a.next_attempt_at is null then n.next_attempt_at else $1 end as next_attempt_at
+           from (select h.webhook_id, h.partner_id, ${ENDPOINT_STATE} as state from read.webhook_health h
+                 where h.pending > 0 and h.deleted_at is null) h
            left join lateral (
              select d.next_attempt_at from read.webhook_delivery d
-             where d.webhook_id = h.webhook_id and d.state = 'pending' and coalesce(h.paused_at, h.partner_suspended_at) is null
-             order by d.next_attempt_at limit 1) n on true
+             where d.webhook_id = h.webhook_id and d.state = 'pending' and d.payload_expires_at > $1
+             order by d.next_attempt_at limit 1) n on h.state in ('open', 'held_back')
            left join lateral (
              select d.next_attempt_at from read.webhook_delivery d
-             where d.webhook_id = h.webhook_id and d.state = 'pending' and coalesce(h.paused_at, h.partner_suspended_at) is null
-               and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > $3
+             where d.webhook_id = h.webhook_id and d.state = 'pending'
+               and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > $2
              order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end desc
-             limit 1) a on n.next_attempt_at > $2
-           where h.pending > 0 and h.deleted_at is null`,
-    values: [BREAKER_OPENS_AFTER, new Date(now), new Date(aheadAfter(now))],
+             limit 1) a on n.next_attempt_at > $1`,
+    values: [new Date(now), new Date(aheadAfter(now))],
   });
   return rows;
 }

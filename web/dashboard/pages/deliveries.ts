@@ -2,7 +2,7 @@ import type { Reply } from '../../../http/contract/route.ts';
 import type { Attempt } from '../../../read-api/webhooks/delivery-queries.ts';
 import type { DeliveryBody, DeliveryState } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
-import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.ts';
+import { type EndpointHealth, failureText } from '../../../read-api/webhooks/health-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { mayChange, type Refused, type Visit } from '../api.ts';
 import {
@@ -28,7 +28,7 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
-import { failureText, soon, stateBadge } from './webhook-health.ts';
+import { resumptionOf, soon, stateBadge } from './webhook-health.ts';
 import { leftText } from './webhooks.ts';
 
 export interface ListedDelivery extends DeliveryBody {
@@ -185,7 +185,7 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
       ${field('Event or delivery id', 'id', { value: id, maxlength: 200 })}
       <button class="quiet">Apply</button></form>
     ${wrongDays.map((text) => notice(html`<p>${text.slice(0, 40)} is not a day; the filter is left out.</p>`))}
-    ${health !== undefined && (isHeldBack(health) || isPaused(health)) && rows.length > 0 && heldNotice(visit, health)}
+    ${isWaiting(health) && rows.length > 0 && waitingNotice(visit, health)}
     ${tableOr(
       empty,
       'Deliveries, the newest first',
@@ -209,12 +209,12 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
 const shortId = (id: string): string => `…${id.slice(-8)}`;
 
 /** What pending deliveries wait for, once for the whole list. */
-const heldNotice = (visit: Visit, health: EndpointHealth): Html =>
+const waitingNotice = (visit: Visit, health: Waiting): Html =>
   notice(
     html`<p>${stateBadge(health)} ${
-      isPaused(health)
-        ? 'Pending deliveries wait until the endpoint is enabled.'
-        : html`Pending deliveries go out when the endpoint answers again${health.next_try_at !== null && html`; next probe ${soon(visit, health.next_try_at)}`}.`
+      health.state === 'held_back'
+        ? html`Pending deliveries go out ${waitOf(visit, health)}.`
+        : `Pending deliveries wait until ${resumptionOf(health)}.`
     }</p>`,
   );
 
@@ -248,32 +248,35 @@ const TONES = {
   expired: 'off',
 } as const;
 
-const isHeldBack = (health: EndpointHealth | undefined): boolean => health?.state === 'held_back';
-const isPaused = (health: EndpointHealth | undefined): boolean => health?.state === 'paused';
+/** The states in which an endpoint takes no delivery, but for a probe now and then. */
+const WAITING = { held_back: 'held back', paused: 'paused', suspended: 'suspended' } as const;
+type Waiting = EndpointHealth & { readonly state: keyof typeof WAITING };
+
+const isWaiting = (health: EndpointHealth | undefined): health is Waiting =>
+  health !== undefined && health.state in WAITING;
+
+/** What the deliveries of an endpoint wait for. */
+const waitOf = (visit: Visit, health: Waiting): Content =>
+  health.state === 'held_back'
+    ? html`when the endpoint answers again${health.next_try_at !== null && html`; next probe ${soon(visit, health.next_try_at)}`}`
+    : `when ${resumptionOf(health)}`;
 
 function stateOf({ state }: DeliveryBody, health: EndpointHealth | undefined): Html {
   if (state !== 'pending') return badge(state, TONES[state]);
-  if (isPaused(health)) return badge('waiting: paused', 'wait');
-  return badge(isHeldBack(health) ? 'waiting: held back' : 'pending', 'wait');
+  return badge(isWaiting(health) ? `waiting: ${WAITING[health.state]}` : 'pending', 'wait');
 }
 
-/** When a pending delivery is tried next; the notice above the list says it of an endpoint that is paused or held back. */
+/** When a pending delivery is tried next; the notice above the list says it of an endpoint that takes none. */
 const detailOf = (visit: Visit, delivery: DeliveryBody, health: EndpointHealth | undefined): Content =>
   delivery.state === 'pending' &&
-  !isPaused(health) &&
-  !isHeldBack(health) &&
+  !isWaiting(health) &&
   html` <small>next attempt ${nextOf(visit, delivery, health)}</small>`;
 
 /** When a delivery is tried next: never a time that has passed. */
 function nextOf(visit: Visit, delivery: DeliveryBody, health: EndpointHealth | undefined): Content {
   const { state, next_attempt_at } = delivery;
   if (state !== 'pending' || next_attempt_at === null) return '–';
-  if (isPaused(health)) return 'when the endpoint is enabled';
-  if (health !== undefined && isHeldBack(health)) {
-    const probe = health.next_try_at;
-    return html`when the endpoint answers again${probe !== null && html`; next probe ${soon(visit, probe)}`}`;
-  }
-  return soon(visit, next_attempt_at);
+  return isWaiting(health) ? waitOf(visit, health) : soon(visit, next_attempt_at);
 }
 
 async function one(deps: DeliveryDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
@@ -362,8 +365,7 @@ function advice(
   const { state, error, next_attempt_at } = delivery;
   const isUnderWay =
     state === 'pending' &&
-    !isPaused(health) &&
-    !isHeldBack(health) &&
+    !isWaiting(health) &&
     Date.parse(next_attempt_at ?? '') <= visit.request.receivedAt + 60_000;
   const reload =
     isUnderWay &&

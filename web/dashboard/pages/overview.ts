@@ -1,4 +1,5 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { Notice } from '../../../operations/condition.ts';
 import type { Companies, CompanyRow, ReadCompanies } from '../../../read-api/reveals/companies.ts';
 import type { LookupDay, Range, ReadTrackerDays } from '../../../read-api/usage/partner-usage.ts';
 import { listTrackers, type Visit } from '../api.ts';
@@ -20,21 +21,12 @@ import type { PageRoute } from '../routes.ts';
 import { isKept, linkTo, periodBefore, SESSIONS_KEPT_DAYS } from '../scope.ts';
 import { type StartDeps, showsStart, startPanel } from './start.ts';
 
-/** Something that the partner should look at. */
-export interface Attention {
-  /** bad: something is broken. wait: it will be. */
-  readonly tone: 'bad' | 'wait';
-  readonly text: string;
-  readonly href: string;
-  /** The link's text: what to do. */
-  readonly action: string;
-}
-
 export interface OverviewDeps extends StartDeps {
   readonly lookups: (partnerId: string, range: Range) => Promise<readonly LookupDay[]>;
   readonly trackerDays: ReadTrackerDays;
   readonly companies: ReadCompanies;
-  readonly attention: (visit: Visit) => Promise<readonly Attention[]>;
+  /** What the partner should look at. */
+  readonly notices: (visit: Visit) => Promise<readonly Notice[]>;
 }
 
 /** The nine outcomes of a lookup (contract, Usage 2), in a person's words. Polls of unfinished work are not shown as work. */
@@ -63,17 +55,15 @@ async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
   const before = periodBefore(period);
   const comparable = isKept(before, visit.request.receivedAt);
   const both = { from: before.from, to: period.to };
-  const [{ trackers, failed }, companies, earlier, allDays, allLookups, attention, state] = await Promise.all(
-    [
-      listTrackers(visit),
-      deps.companies(partner_id, trackerId, period, null),
-      comparable ? deps.companies(partner_id, trackerId, before, null) : null,
-      deps.trackerDays(partner_id, trackerId, both),
-      deps.lookups(partner_id, both),
-      deps.attention(visit),
-      showsStart(visit) ? deps.startState(partner_id) : null,
-    ],
-  );
+  const [{ trackers, failed }, companies, earlier, allDays, allLookups, notices, state] = await Promise.all([
+    listTrackers(visit),
+    deps.companies(partner_id, trackerId, period, null),
+    comparable ? deps.companies(partner_id, trackerId, before, null) : null,
+    deps.trackerDays(partner_id, trackerId, both),
+    deps.lookups(partner_id, both),
+    deps.notices(visit),
+    showsStart(visit) ? deps.startState(partner_id) : null,
+  ]);
   const [daysBefore, days] = splitAt(allDays, period);
   const [lookupsBefore, lookups] = splitAt(allLookups, period);
   return show(visit, {
@@ -81,7 +71,7 @@ async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
     section: 'Home',
     refused: failed,
     showsCountry: true,
-    content: html`${attention.length > 0 && attentionPanel(attention)}
+    content: html`${notices.length > 0 && attentionPanel(notices)}
     ${state !== null && startPanel(visit, state, trackers)}
     ${filterForm(visit, trackers)}
     ${tiles([
@@ -156,7 +146,7 @@ export const lookupChart = (days: readonly string[], lookups: readonly LookupDay
 export const sum = <T>(rows: readonly T[], of: (row: T) => number): number =>
   rows.reduce((total, row) => total + of(row), 0);
 
-const attentionPanel = (all: readonly Attention[]) =>
+const attentionPanel = (all: readonly Notice[]) =>
   html`<section aria-label="Needs attention"><h2>Needs attention</h2>${all.map(
     ({ tone, text, href, action }) => notice(html`<p>${text} <a href="${href}">${action}</a></p>`, tone),
   )}</section>`;

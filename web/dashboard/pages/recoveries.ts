@@ -10,7 +10,7 @@ import { show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
-import { stateBadge, stateDetail } from './webhook-health.ts';
+import { resumptionOf, stateBadge, stateDetail } from './webhook-health.ts';
 
 export interface RecoveryDeps {
   readonly health: (visit: Visit, webhookId: string | null) => Promise<readonly EndpointHealth[]>;
@@ -164,7 +164,8 @@ async function progress(deps: RecoveryDeps, visit: Visit): Promise<Reply> {
   const { since, created_at, deliveries, pending, delivered, failed, cancelled, expired } = found.body;
   const [health] = await deps.health(visit, webhook_id);
   const isDone = pending === 0;
-  const isStuck = health?.state === 'held_back' || health?.state === 'paused';
+  const isStuck =
+    health?.state === 'held_back' || health?.state === 'paused' || health?.state === 'suspended';
   const link = (status: string, n: number) =>
     n === 0 ? count(n) : html`<a href="${linkTo(`${at}/deliveries`, { status })}">${count(n)}</a>`;
   return show(visit, {
@@ -178,7 +179,7 @@ async function progress(deps: RecoveryDeps, visit: Visit): Promise<Reply> {
           )
         : html`<p class="reload" role="status">${count(deliveries - pending)} of ${counted(deliveries, 'delivery', 'deliveries')} done. This page looks again by itself.</p>`
     }
-    ${health && isStuck && !isDone && notice(html`<p>${stateBadge(health)} ${stateDetail(visit, health)}. The deliveries wait until the endpoint ${health.state === 'paused' ? 'is enabled' : 'answers'}.</p>`)}
+    ${health && isStuck && !isDone && notice(html`<p>${stateBadge(health)} ${stateDetail(visit, health)}. The deliveries wait until ${health.state === 'held_back' ? 'the endpoint answers' : resumptionOf(health)}.</p>`)}
     ${deliveries > 0 && html`<p><progress max="${deliveries}" value="${delivered}" aria-label="Arrived">${count(delivered)}</progress></p>`}
     ${facts([
       ['Queued since', visit.time(since)],

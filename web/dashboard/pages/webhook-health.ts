@@ -1,26 +1,12 @@
 /** How an endpoint takes its deliveries, in words and as lines. */
-import type { EndpointHealth, HourOfAttempts } from '../../../read-api/webhooks/health-schemas.ts';
+import {
+  type EndpointHealth,
+  failureText,
+  type HourOfAttempts,
+} from '../../../read-api/webhooks/health-schemas.ts';
 import type { Visit } from '../api.ts';
 import { lineChart } from '../charts.ts';
 import { badge, type Content, count, type Html, html, tiles } from '../components.ts';
-
-type Failure = Pick<EndpointHealth, 'error' | 'http_status'>;
-
-const ERRORS = {
-  timeout: 'timeout',
-  dns: 'DNS error',
-  connect: 'connection error',
-  tls: 'TLS error',
-  blocked_address: 'blocked address',
-  own_origin: 'the URL leads to this service',
-} as const;
-
-/** Why an attempt failed, in a few words: `HTTP 503`, `timeout`. '' where that is not known. */
-export function failureText({ error, http_status }: Failure): string {
-  if (error === null) return http_status === null ? '' : `HTTP ${http_status}`;
-  if (error === 'redirect') return `redirect (HTTP ${http_status})`;
-  return error === 'http_status' ? `HTTP ${http_status}` : ERRORS[error];
-}
 
 /** The state of an endpoint in a word. */
 export function stateBadge({ state }: EndpointHealth): Html {
@@ -33,6 +19,8 @@ export function stateBadge({ state }: EndpointHealth): Html {
       return badge('Held back', 'bad');
     case 'paused':
       return badge('Paused', 'off');
+    case 'suspended':
+      return badge('Suspended', 'off');
     case 'deleted':
       return badge('Deleted', 'off');
     case 'unused':
@@ -50,6 +38,8 @@ export function stateDetail(visit: Visit, health: EndpointHealth): Content {
       return html`${failures === 1 ? 'The last attempt failed' : `The last ${count(failures)} attempts failed`}${reason}${nextTry(visit, health)}`;
     case 'held_back':
       return html`Since ${visit.time(since)}: ${count(failures)} failures in a row${reason}${nextTry(visit, health)}`;
+    case 'suspended':
+      return html`Since ${visit.time(since)}: the account is suspended`;
     case 'paused':
     case 'deleted':
       return html`Since ${visit.time(since)}`;
@@ -58,6 +48,10 @@ export function stateDetail(visit: Visit, health: EndpointHealth): Content {
       return null;
   }
 }
+
+/** What an endpoint that the partner paused, or whose partner is suspended, waits for. */
+export const resumptionOf = ({ state }: EndpointHealth): string =>
+  state === 'suspended' ? 'the operator resumes the account' : 'the endpoint is enabled';
 
 const nextTry = (visit: Visit, { next_try_at }: EndpointHealth): Content =>
   next_try_at === null ? '' : html`; next try ${soon(visit, next_try_at)}`;

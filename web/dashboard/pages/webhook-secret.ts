@@ -1,11 +1,11 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
+import { failureText } from '../../../read-api/webhooks/health-schemas.ts';
 import { mayChange, type Refused, type Visit } from '../api.ts';
 import { badge, type Content, copyable, form, html, panel, secretOnce } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import type { PageRoute } from '../routes.ts';
-import { failureText } from './webhook-health.ts';
 import { verificationSnippets } from './webhook-snippets.ts';
 
 export type WithSecret = WebhookBody & { readonly signing_secret: string };

@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { v5 as uuidv5 } from 'uuid';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY, HOUR, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
+import { ALERT_NAMESPACE } from '../../operations/condition.ts';
+import { conditionsOf } from '../../operations/conditions.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { deliverAlerts } from '../../processors/operations/deliver-alerts.ts';
 import {
-  auditAlert,
   forgetAlerts,
-  recordAlerts,
-  usedAllowances,
-  watchForAlerts,
+  recordAuditDifferences,
+  recordConditions,
 } from '../../processors/operations/operator-alerts.ts';
 import type { SendResult } from '../../processors/webhooks/delivery/sender.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
@@ -18,7 +19,13 @@ import { manualClock } from '../support/manual-clock.ts';
 const clock = manualClock();
 const partner = randomUUID();
 const webhook = randomUUID();
-const limits = { outstanding: 1_000, deliveries: 100, payloadBytes: 1_000 };
+const config = {
+  ENRICHMENT_OUTSTANDING: 1_000,
+  WEBHOOK_QUEUE_PER_PARTNER: 100,
+  WEBHOOK_PAYLOAD_BYTES_PER_PARTNER: 1_000,
+  OPERATOR_WEBHOOK_URL: 'https://alerts.example/',
+  providers: [],
+};
 let database: TestDatabase;
 let pool: pg.Pool;
 
@@ -32,7 +39,7 @@ afterAll(async () => {
 });
 
 const at = (ms: number): Date => new Date(clock.now() + ms);
-const watch = () => watchForAlerts({ pool, clock, limits });
+const watch = () => recordConditions({ pool, clock, config }, conditionsOf('webhook'));
 /** The alerts since the last call, as `type about`. */
 async function told() {
   const { rows } = await pool.query<{ type: string; body: string }>(
@@ -116,6 +123,16 @@ describe('what the operator hears of', () => {
     await watch();
     await watch();
     const alerts = await told();
+    const about = [
+      `audit_difference ${partner} ${uuidv5('[{"kind":"missing_entry"},{"kind":"missing_entry"}]', ALERT_NAMESPACE)}`,
+      `consumer_stopped processor billing ${isoTime(clock.now())} an event`,
+      `domain_ceased ${alerts[2].data.domain_id} ${isoTime(clock.now())}`,
+      `key_expires k1 ${isoTime(clock.now() + 6 * DAY)}`,
+      `queue_near webhook_deliveries ${partner} ${utcDay(clock.now())}`,
+    ];
+    expect(alerts.map(({ id }) => id)).toEqual(
+      about.map((name) => `evt_operator_${uuidv5(`operator.${name}`, ALERT_NAMESPACE)}`),
+    );
     expect(alerts.map(({ type, data }) => [type, data])).toEqual([
       ['operator.audit_difference', { partner_id: partner, differences: 2, kinds: ['missing_entry'] }],
       ['operator.consumer_stopped', { kind: 'processor', name: 'billing', stopped_by: 'an event' }],
@@ -174,13 +191,12 @@ describe('what the operator hears of', () => {
          values ($1, $2, 'k1', '8.8.8.8', 'first', 'submitted', $3)`,
         [randomUUID(), partner, at(0)],
       );
-    const run = () => watchForAlerts({ pool, clock, limits }, [usedAllowances]);
     for (let n = 0; n < 3; n += 1) await reserve();
-    await run();
+    await watch();
     expect(await told()).toEqual([]);
     await reserve();
-    await run();
-    await run();
+    await watch();
+    await watch();
     expect(await told()).toMatchObject([{ data: { key_id: 'k1', used: 4, limit: 5 } }]);
   });
 
@@ -191,12 +207,19 @@ describe('what the operator hears of', () => {
     await pool.query('alter table read.domain_away rename to domain');
     expect(await told()).toMatchObject([{ type: 'operator.consumer_stopped' }]);
   });
+
+  it('a domain that still does not point here once, also when its alert has been forgotten', async () => {
+    await pool.query('delete from work.operator_alert');
+    clock.advance(31 * DAY);
+    await watch();
+    expect((await told()).map(({ type }) => type)).not.toContain('operator.domain_ceased');
+  });
 });
 
 describe('the delivery of alerts', () => {
   it('retries the same id and body until the receiver accepts them, and forgets them after 30 days', async () => {
     await pool.query('delete from work.operator_alert');
-    await recordAlerts(pool, [auditAlert(partner, [{ kind: 'x' }])], clock.now());
+    await recordAuditDifferences(pool, partner, [{ kind: 'x' }], clock.now());
     const posted: [string, string][] = [];
     const answers: SendResult[] = [
       { http_status: null, error: 'connect', retry_after_ms: null },

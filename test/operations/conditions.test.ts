@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { Facts } from '../../cli/operations/facts.ts';
-import { durationText, problemsOf, RUNBOOK } from '../../cli/operations/problems.ts';
+import { runbookOf } from '../../operations/condition.ts';
+import { CONDITIONS } from '../../operations/conditions.ts';
+import type { Facts } from '../../operations/facts.ts';
+import { durationText } from '../../operations/texts.ts';
 import { RELEASE } from '../../platform/postgres/upgrade-path.ts';
 
 const AT = Date.parse('2026-11-28T10:00:00Z');
@@ -28,28 +30,8 @@ const HEALTHY: Facts = {
   unled: [],
   projections: [{ name: 'sessions', lag_events: 3, lag_ms: 900, state: 'behind', stopped_by: null }],
   processors: [],
-  queues: { due: 5, oldest_due_at: '2026-11-28T09:59:50.000Z', breakers_open: 0 },
-  providers: [
-    {
-      name: 'directory',
-      kind: 'directory',
-      calls_today: 3,
-      failed_today: 1,
-      budget_left: null,
-      failing_since: null,
-    },
-  ],
   disk: { used_bytes: 2 ** 30, growth_bytes_per_day: 2 ** 20, free_bytes: 2 ** 35, size_bytes: 2 ** 37 },
   certificates: [{ host: 'api.example', expires_at: '2027-01-28T10:00:00.000Z', error: null }],
-  domains: { active: 2, pending: 1, failed: 0 },
-  ceilings: [{ name: 'ENRICHMENT_OUTSTANDING', used: 79, limit: 100 }],
-  operator_webhook: {
-    configured: false,
-    pending: 0,
-    failing_since: null,
-    last_delivered_at: null,
-    last_error: null,
-  },
   unread: [],
 };
 const LATE = { name: 'sessions', lag_events: 3, lag_ms: 31_000, state: 'behind', stopped_by: null } as const;
@@ -79,51 +61,7 @@ const FAULTS: readonly (readonly [string, 'error' | 'warning', Partial<Facts>, R
     /p1 \(all\) is 1 h ahead of/,
   ],
   ['releases_differ', 'warning', { processes: [{ ...PROCESS, release: '0.1.9' }] }, /runs version 0\.1\.9/],
-  [
-    'projection_stopped',
-    'error',
-    {
-      projections: [
-        { ...LATE, state: 'stopped', stopped_by: 'an event at revision 0: projection sessions: x' },
-      ],
-    },
-    /sessions stopped by an event: an event at revision 0/,
-  ],
-  [
-    'processor_stopped',
-    'error',
-    { processors: [{ ...LATE, state: 'stopped', stopped_by: 'x' }] },
-    /processor sessions/,
-  ],
   ['behind', 'warning', { projections: [LATE] }, /31 s behind \(3 events\)/],
-  [
-    'deliveries_late',
-    'error',
-    { queues: { due: 1_500, oldest_due_at: '2026-11-28T09:58:00.000Z', breakers_open: 0 } },
-    /1,500 deliveries are due, the oldest for 2 min/,
-  ],
-  [
-    'breaker_open',
-    'warning',
-    { queues: { due: 0, oldest_due_at: null, breakers_open: 1 } },
-    /1 webhook endpoint fails/,
-  ],
-  [
-    'provider_failing',
-    'warning',
-    {
-      providers: [
-        { ...HEALTHY.providers[0], name: 'http', failing_since: '2026-11-28T09:59:00.000Z' } as never,
-      ],
-    },
-    /provider http fails: .+ 1 of 3 calls today/,
-  ],
-  [
-    'provider_budget',
-    'warning',
-    { providers: [{ ...HEALTHY.providers[0], budget_left: 0 } as never] },
-    /used its budget/,
-  ],
   [
     'disk_nearly_full',
     'error',
@@ -152,35 +90,41 @@ const FAULTS: readonly (readonly [string, 'error' | 'warning', Partial<Facts>, R
     },
     /CERT_HAS_EXPIRED/,
   ],
-  [
-    'domains_failed',
-    'warning',
-    { domains: { active: 0, pending: 0, failed: 2 } },
-    /2 custom domains do not point here/,
-  ],
-  ['ceiling_near', 'warning', { ceilings: [{ name: 'max_connections', used: 80, limit: 100 }] }, /80 of 100/],
 ];
 
-describe('the problems of an installation', () => {
-  it('are none while everything works, with a lag of a second and work that is due', () => {
+const problemsOf = (facts: Facts) => CONDITIONS.flatMap((one) => one.findIn(facts));
+
+describe('the conditions that status reads', () => {
+  it('are none while everything works, with a lag of a second', () => {
     expect(problemsOf(HEALTHY)).toEqual([]);
   });
 
-  it.each(FAULTS)('are %s (%s)', (code, severity, fault, what) => {
+  it.each(FAULTS)('are %s (%s)', (code, severity, fault, text) => {
     const [problem, ...others] = problemsOf({ ...HEALTHY, ...fault });
     expect(others).toEqual([]);
-    expect(problem).toEqual({
-      code,
-      severity,
-      what: expect.stringMatching(what),
-      runbook: `docs/operations.md#${RUNBOOK[code]}`,
+    expect(problem).toMatchObject({ code, severity, text: expect.stringMatching(text) });
+  });
+});
+
+describe('each condition', () => {
+  it('has a code of its own, and the row of the runbook that its anchor names', () => {
+    const codes = CONDITIONS.map(({ code }) => code);
+    expect(new Set(codes).size).toBe(codes.length);
+    const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+    const ofOperator = CONDITIONS.filter(({ channels }) => channels.includes('status'));
+    const missing = ofOperator.filter((one) => {
+      const anchor = runbookOf(one).split('#')[1];
+      const row = runbook.split('\n').find((line) => line.includes(`<a id="${anchor}"></a>`));
+      return !row?.includes(`\`${one.code}\``);
     });
+    expect(missing.map(({ code }) => code)).toEqual([]);
   });
 
-  it('each have a heading in the runbook', () => {
-    const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
-    const missing = Object.values(RUNBOOK).filter((anchor) => !runbook.includes(`<a id="${anchor}"></a>`));
-    expect(missing).toEqual([]);
+  it('is listed by docs/operations.md among the types of the webhook if it is told there', () => {
+    const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+    const listed = [...page.matchAll(/^\| `operator\.(\w+)` \|/gm)].map(([, code]) => code);
+    const told = CONDITIONS.filter(({ channels }) => channels.includes('webhook')).map(({ code }) => code);
+    expect(listed.toSorted()).toEqual([...told, 'endpoint_recovered'].toSorted());
   });
 });
 

@@ -1,0 +1,26 @@
+-- What "takes deliveries now" and "due" mean, for every query that asks (endpoint-state.ts, claims.sql). PostgreSQL inlines both
+-- functions, so that a query with them uses the same indexes as one with their bodies.
+
+-- How an endpoint takes deliveries, by the columns of its row in read.webhook_health. `opens_after`: failures in a row from which on
+-- its circuit breaker holds deliveries back.
+create or replace function work.endpoint_state(
+  deleted_at timestamptz, paused_at timestamptz, partner_suspended_at timestamptz, failures_in_row integer, opens_after integer
+) returns text
+language sql immutable parallel safe
+as $$
+  select case
+    when deleted_at is not null then 'deleted'
+    when paused_at is not null then 'paused'
+    when partner_suspended_at is not null then 'suspended'
+    when failures_in_row >= opens_after then 'held_back'
+    else 'open' end
+$$;
+
+-- Whether a delivery may be attempted at `at`, as far as its own row in read.webhook_delivery says.
+create or replace function work.is_due(
+  state text, next_attempt_at timestamptz, payload_expires_at timestamptz, at timestamptz
+) returns boolean
+language sql immutable parallel safe
+as $$
+  select state = 'pending' and next_attempt_at <= at and payload_expires_at > at
+$$;
