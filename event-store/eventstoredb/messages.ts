@@ -1,0 +1,292 @@
+/**
+ * The messages of the server's protocol that appends, reads and subscriptions need (streams.proto and gossip.proto, package
+ * `event_store.client`). Numbers are those of fields. Unknown fields are skipped.
+ */
+import protobuf from 'protobufjs/minimal.js';
+import type {
+  EventMetadata,
+  ExpectedRevision,
+  Position,
+  RecordedEvent,
+  Revision,
+  Serialised,
+} from '../port.ts';
+
+const { Reader, Writer } = protobuf;
+type Reader = protobuf.Reader;
+type Writer = protobuf.Writer;
+
+/** A message that ends early, or has a length or a number that cannot be. */
+export class MalformedMessage extends Error {}
+
+/** Writes a nested message. */
+const nested = (writer: Writer, field: number, write: (inner: Writer) => void): void => {
+  writer.uint32((field << 3) | 2).fork();
+  write(writer);
+  writer.ldelim();
+};
+const textField = (writer: Writer, field: number, text: string): Writer =>
+  writer.uint32((field << 3) | 2).string(text);
+const numberField = (writer: Writer, field: number, value: number): Writer =>
+  writer.uint32(field << 3).uint64(value);
+const emptyField = (writer: Writer, field: number): Writer => writer.uint32((field << 3) | 2).uint32(0);
+
+/** UUID { string = 2 } */
+const uuidField = (writer: Writer, field: number, id: string): void =>
+  nested(writer, field, (uuid) => void textField(uuid, 2, id));
+/** StreamIdentifier { stream_name = 3 }: a name in UTF-8 has the form of a text. */
+const streamField = (writer: Writer, field: number, stream: string): void =>
+  nested(writer, field, (identifier) => void textField(identifier, 3, stream));
+
+/** `any`, `no_stream` and `stream_exists` are empty messages of these numbers in BatchAppendReq.Options. */
+const EXPECTATIONS = { no_stream: 3, any: 4, stream_exists: 5 } as const;
+
+/** An append in one final BatchAppendReq. `deadlineMs`: after it the server gives up. */
+export function encodeAppend(
+  correlationId: string,
+  stream: string,
+  expected: ExpectedRevision,
+  events: readonly Serialised[],
+  deadlineMs: number,
+): Uint8Array {
+  const writer = Writer.create();
+  uuidField(writer, 1, correlationId);
+  nested(writer, 2, (options) => {
+    streamField(options, 1, stream);
+    if (typeof expected === 'number') numberField(options, 2, expected);
+    else emptyField(options, EXPECTATIONS[expected]);
+    // google.protobuf.Duration { seconds = 1, nanos = 2 }
+    nested(options, 7, (duration) => {
+      numberField(duration, 1, Math.floor(deadlineMs / 1_000));
+      duration.uint32(2 << 3).int32(Math.floor(deadlineMs % 1_000) * 1_000_000);
+    });
+  });
+  for (const { id, type, data, metadata } of events) {
+    nested(writer, 3, (proposed) => {
+      uuidField(proposed, 1, id);
+      nested(proposed, 2, (entry) => textField(textField(entry, 1, 'type'), 2, type));
+      nested(proposed, 2, (entry) => textField(textField(entry, 1, 'content-type'), 2, 'application/json'));
+      textField(textField(proposed, 3, metadata), 4, data);
+    });
+  }
+  writer.uint32(4 << 3).bool(true);
+  return writer.finish();
+}
+
+export interface ReadRequest {
+  /** null: `$all`. */
+  readonly stream: string | null;
+  readonly backwards: boolean;
+  /** Revision, or commit position, at which to begin; null: the start, or the end of a backwards read. */
+  readonly from: number | bigint | null;
+  /** null: a subscription. */
+  readonly count: number | null;
+}
+
+/** ReadReq { options = 1 } */
+export function encodeRead({ stream, backwards, from, count }: ReadRequest): Uint8Array {
+  const writer = Writer.create();
+  const bound = backwards ? 'end' : 'start';
+  nested(writer, 1, (options) => {
+    if (stream === null)
+      nested(options, 2, (all) => {
+        if (from === null) emptyField(all, bound === 'start' ? 2 : 3);
+        else
+          nested(all, 1, (position) => numberField(numberField(position, 1, Number(from)), 2, Number(from)));
+      });
+    else
+      nested(options, 1, (one) => {
+        streamField(one, 1, stream);
+        if (from === null) emptyField(one, bound === 'start' ? 3 : 4);
+        else numberField(one, 2, Number(from));
+      });
+    if (backwards) options.uint32(3 << 3).int32(1);
+    if (count === null) emptyField(options, 6);
+    else numberField(options, 5, count);
+    emptyField(options, 8);
+    nested(options, 9, (uuid) => void emptyField(uuid, 2));
+    // Version 1 of the control messages: CaughtUp and FellBehind.
+    nested(options, 10, (control) => void control.uint32(1 << 3).uint32(1));
+  });
+  return writer.finish();
+}
+
+/** Reads a varint of up to 64 bits. Positions and revisions stay far below 2^53. */
+function uint64(reader: Reader): number {
+  let value = 0;
+  for (let factor = 1, read = 0; read < 10; factor *= 128, read += 1) {
+    if (reader.pos >= reader.len) break;
+    const byte = reader.buf[reader.pos] as number;
+    reader.pos += 1;
+    value += (byte & 127) * factor;
+    if (byte < 128) return value;
+  }
+  throw new MalformedMessage('a number does not end');
+}
+
+/** Reads the value of a field, by its number. */
+type Fields = Readonly<Record<number, () => unknown>>;
+
+/** Reads the fields of a message up to `end`; others are skipped. */
+function fields(reader: Reader, end: number, read: Fields): void {
+  if (end > reader.len || end < reader.pos)
+    throw new MalformedMessage('a message is longer than what holds it');
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    const value = read[tag >>> 3];
+    if (value === undefined) reader.skipType(tag & 7);
+    else value();
+  }
+  if (reader.pos !== end) throw new MalformedMessage('a field is longer than its message');
+}
+
+/** Reads a nested message, whose length comes first. */
+const message = (reader: Reader, read: Fields): void => fields(reader, reader.uint32() + reader.pos, read);
+
+/** Decodes with `read`; whatever the bytes are, it fails with MalformedMessage alone. */
+function decode<T>(bytes: Uint8Array, read: (reader: Reader) => T): T {
+  try {
+    return read(Reader.create(bytes));
+  } catch (error) {
+    if (error instanceof MalformedMessage) throw error;
+    throw new MalformedMessage(`a message cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+const utf8 = (reader: Reader): string => {
+  const start = reader.pos;
+  const length = reader.uint32();
+  const from = reader.pos;
+  if (from + length > reader.len) throw new MalformedMessage(`a text at ${start} is longer than its message`);
+  reader.pos += length;
+  return (reader.buf as Buffer).toString('utf8', from, from + length);
+};
+
+/** The text in field `number` of a nested message. */
+function textIn(reader: Reader, number: number): string {
+  let text = '';
+  message(reader, { [number]: () => (text = utf8(reader)) });
+  return text;
+}
+
+export type AppendAnswer = { readonly correlationId: string } & (
+  | { readonly revision: Revision; readonly position: Position | null }
+  | { readonly error: AppendError }
+);
+/** `kind`: the type of the status's details (`WrongExpectedVersion`, `StreamDeleted` …). `actual` null: there is no stream. */
+export interface AppendError {
+  readonly kind: string;
+  readonly message: string;
+  readonly actual: Revision | null;
+}
+
+/** BatchAppendResp */
+export const decodeAppended = (bytes: Uint8Array): AppendAnswer =>
+  decode(bytes, (reader) => {
+    let correlationId = '';
+    let revision = 0;
+    let position: Position | null = null;
+    let error: AppendError | null = null;
+    const success: Fields = {
+      1: () => (revision = uint64(reader)),
+      3: () => message(reader, { 1: () => (position = BigInt(uint64(reader)) as Position) }),
+    };
+    fields(reader, reader.len, {
+      1: () => (correlationId = textIn(reader, 2)),
+      2: () => (error = statusIn(reader)),
+      3: () => message(reader, success),
+    });
+    return error === null ? { correlationId, revision, position } : { correlationId, error };
+  });
+
+/** google.rpc.Status { code = 1, message = 2, details = 3: Any { type_url = 1, value = 2 } } */
+function statusIn(reader: Reader): AppendError {
+  let [said, url] = ['', ''];
+  let details: Uint8Array = new Uint8Array();
+  let actual: Revision | null = null;
+  const any: Fields = { 1: () => (url = utf8(reader)), 2: () => (details = reader.bytes()) };
+  message(reader, { 2: () => (said = utf8(reader)), 3: () => message(reader, any) });
+  const kind = url.slice(url.lastIndexOf('.') + 1);
+  const inner = Reader.create(details);
+  if (kind === 'WrongExpectedVersion') fields(inner, inner.len, { 1: () => (actual = uint64(inner)) });
+  return { kind, message: said, actual };
+}
+
+export type ReadAnswer =
+  | { readonly kind: 'event'; readonly event: RecordedEvent; readonly bytes: number }
+  | { readonly kind: 'caught_up' | 'other' };
+
+/** ReadResp { event = 1: ReadEvent { event = 1 }, caught_up = 8 }; links are not resolved. */
+export const decodeRead = (bytes: Uint8Array): ReadAnswer =>
+  decode(bytes, (reader) => {
+    let event: RecordedEvent | null = null;
+    let isCaughtUp = false;
+    const readEvent: Fields = { 1: () => (event = recordedEvent(reader)) };
+    fields(reader, reader.len, {
+      1: () => message(reader, readEvent),
+      8: () => {
+        isCaughtUp = true;
+        message(reader, {});
+      },
+    });
+    if (event !== null) return { kind: 'event', event, bytes: bytes.length };
+    return { kind: isCaughtUp ? 'caught_up' : 'other' };
+  });
+
+function recordedEvent(reader: Reader): RecordedEvent {
+  let [id, stream, metadata, data, key, value] = ['', '', '', '', '', ''];
+  let [revision, position] = [0, 0];
+  const properties: Record<string, string> = {};
+  const entry: Fields = { 1: () => (key = utf8(reader)), 2: () => (value = utf8(reader)) };
+  message(reader, {
+    1: () => (id = textIn(reader, 2)),
+    2: () => (stream = textIn(reader, 3)),
+    3: () => (revision = uint64(reader)),
+    5: () => (position = uint64(reader)),
+    6: () => {
+      message(reader, entry);
+      properties[key] = value;
+    },
+    7: () => (metadata = utf8(reader)),
+    8: () => (data = utf8(reader)),
+  });
+  const { type = '', 'content-type': contentType } = properties;
+  const isJson = contentType === 'application/json';
+  return {
+    position: BigInt(position) as Position,
+    stream,
+    revision,
+    id,
+    type,
+    data: isJson ? (JSON.parse(data) as object) : {},
+    metadata: (isJson && metadata !== '' ? JSON.parse(metadata) : {}) as EventMetadata,
+  };
+}
+
+export interface Member {
+  readonly host: string;
+  readonly port: number;
+  readonly isAlive: boolean;
+  readonly isLeader: boolean;
+}
+
+const LEADER = 8;
+
+/** ClusterInfo { members = 1: MemberInfo { state = 3, is_alive = 4, http_end_point = 5: { address = 1, port = 2 } } } */
+export const decodeGossip = (bytes: Uint8Array): Member[] =>
+  decode(bytes, (reader) => {
+    const members: Member[] = [];
+    fields(reader, reader.len, {
+      1: () => {
+        let [host, port, state, isAlive] = ['', 0, 0, false];
+        const endpoint: Fields = { 1: () => (host = utf8(reader)), 2: () => (port = reader.uint32()) };
+        message(reader, {
+          3: () => (state = reader.uint32()),
+          4: () => (isAlive = reader.bool()),
+          5: () => message(reader, endpoint),
+        });
+        members.push({ host, port, isAlive, isLeader: state === LEADER });
+      },
+    });
+    return members;
+  });
