@@ -15,7 +15,7 @@ import {
   serialiseAppend,
   WrongExpectedRevision,
 } from '../port.ts';
-import { type Call, type CallFailed, type Connection, framed } from './grpc.ts';
+import { type CallFailed, type Connection, framed } from './grpc.ts';
 import { type AppendAnswer, type AppendError, decodeAppended, encodeAppend } from './messages.ts';
 import type { Nodes } from './nodes.ts';
 
@@ -70,10 +70,12 @@ export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
     events: readonly Serialised[],
     ms: number,
   ): Promise<Appended> => {
-    const connection = await nodes.connection('appends').catch((error: CallFailed) => {
+    const begun = performance.now();
+    const connection = await nodes.connection('appends', ms).catch((error: CallFailed) => {
       throw new StoreUnavailable(error.message, { cause: error });
     });
-    const answer = await lineOn(connection).send(stream, expected, events, ms);
+    const left = begun + ms - performance.now();
+    const answer = await lineOn(connection).send(stream, expected, events, left);
     if ('error' in answer) throw refusalOf(answer.error, stream);
     return { revision: answer.revision, position: answer.position };
   };
@@ -138,52 +140,45 @@ function openLine(connection: Connection, onFailure: (failure: CallFailed) => vo
   const waiting = new Map<string, Waiting>();
   let isOpen = true;
   let unsent: Buffer[] = [];
-  let call: Call;
 
-  /** Joins the writes of a turn. */
-  const flush = (): void => {
-    const bytes = unsent.length === 1 ? (unsent[0] as Buffer) : Buffer.concat(unsent);
-    unsent = [];
-    if (isOpen) call.write(bytes);
-  };
   const take = (id: string): Waiting | undefined => {
     const found = waiting.get(id);
     waiting.delete(id);
     clearTimeout(found?.timer);
     return found;
   };
-  call = connection.call(
-    BATCH_APPEND,
-    {
-      // The answer to an append that was given up finds nobody, and is dropped.
-      onMessage: (bytes) => {
-        const answer = decodeAppended(bytes);
-        take(answer.correlationId)?.resolve(answer);
-      },
-      onEnd: (failure) => {
-        isOpen = false;
-        for (const [id, { stream }] of waiting) {
-          const text = `the connection broke during an append to ${stream}`;
-          const error =
-            failure?.neverSent === true ? new StoreUnavailable(failure.message) : new OutcomeUnknown(text);
-          take(id)?.reject(error);
-        }
-        if (failure !== null) onFailure(failure);
-      },
+  const call = connection.call(BATCH_APPEND, {
+    // The answer to an append that was given up finds nobody, and is dropped.
+    onMessage: (bytes) => {
+      const answer = decodeAppended(bytes);
+      take(answer.correlationId)?.resolve(answer);
     },
-    { 'requires-leader': 'true' },
-  );
+    onEnd: (failure) => {
+      isOpen = false;
+      for (const [id, { stream }] of waiting) {
+        const text = `the connection broke during an append to ${stream}`;
+        const wasSent = failure?.neverSent !== true;
+        take(id)?.reject(wasSent ? new OutcomeUnknown(text) : new StoreUnavailable(failure.message));
+      }
+      if (failure !== null) onFailure(failure);
+    },
+  });
+
+  /** Joins the writes of a turn. */
+  const flush = (): void => {
+    if (isOpen) call.write(Buffer.concat(unsent));
+    unsent = [];
+  };
 
   return {
     isOpen: () => isOpen && !connection.isClosed(),
     send: (stream, expected, events, ms) =>
       new Promise((resolve, reject) => {
         const id = randomUUID();
-        const timer = setTimeout(() => {
-          take(id)?.reject(new OutcomeUnknown(`no answer to an append to ${stream}`));
-          // A node that said nothing in all this time hangs, or leads no more.
-          if (performance.now() - connection.lastFrameAt() > ms) call.cancel();
-        }, ms);
+        const timer = setTimeout(
+          () => take(id)?.reject(new OutcomeUnknown(`no answer to an append to ${stream}`)),
+          ms,
+        );
         waiting.set(id, { stream, timer, resolve, reject });
         if (unsent.push(framed(encodeAppend(id, stream, expected, events, ms))) === 1) setImmediate(flush);
       }),

@@ -7,7 +7,7 @@ import {
   type RecordedEvent,
   type StoreOptions,
 } from '../port.ts';
-import { CallFailed, framed } from './grpc.ts';
+import { CallFailed } from './grpc.ts';
 import { decodeRead, encodeRead } from './messages.ts';
 import type { Nodes } from './nodes.ts';
 import { isSystemEvent, READ } from './read.ts';
@@ -22,6 +22,9 @@ const MAX_BUFFERED_BYTES = 16 * 1_048_576;
  * caught up, or where it does not say so (before 23.10), a batch waits as long as each such time brings more.
  */
 const GATHER_MS = 10;
+/** The server says nothing while nothing happens. */
+const WAIT_MS = 60_000;
+const CONNECTION_MS = 4_000;
 const RETRY_MS = 100;
 const MAX_RETRY_MS = 1_000;
 
@@ -78,35 +81,29 @@ async function* arrivals(
   size: number,
   signal: AbortSignal,
 ): AsyncGenerator<RecordedEvent[]> {
-  const connection = await nodes.connection('reads');
+  const connection = await nodes.connection('reads', CONNECTION_MS);
   const changed = createWakeup();
-  let held: Arrived[] = [];
+  const held: Arrived[] = [];
   let bytes = 0;
   let isBehind = true;
   let ended = null as CallFailed | 'closed' | null;
-  const call = connection.call(
-    READ,
-    {
-      onMessage: (message) => {
-        const answer = decodeRead(message);
-        if (answer.kind === 'caught_up') isBehind = false;
-        if (answer.kind === 'event') {
-          held.push(answer);
-          bytes += answer.bytes;
-          if (held.length >= MAX_BUFFERED_EVENTS || bytes >= MAX_BUFFERED_BYTES) call.pause();
-        }
-        changed.wake();
-      },
-      onEnd: (failure) => {
-        ended = failure ?? 'closed';
-        if (failure !== null) nodes.failed(connection, failure);
-        changed.wake();
-      },
-    },
-    { 'requires-leader': 'true' },
-  );
-  call.write(framed(encodeRead({ stream: null, backwards: false, from: after, count: null })));
-  call.end();
+  const onMessage = (message: Buffer): void => {
+    const { event, isCaughtUp } = decodeRead(message);
+    if (isCaughtUp) isBehind = false;
+    if (event !== null) {
+      held.push({ event, bytes: message.length });
+      bytes += message.length;
+      if (held.length >= MAX_BUFFERED_EVENTS || bytes >= MAX_BUFFERED_BYTES) call.pause();
+    }
+    changed.wake();
+  };
+  const onEnd = (failure: CallFailed | null): void => {
+    ended = failure ?? 'closed';
+    if (failure !== null) nodes.failed(connection, failure);
+    changed.wake();
+  };
+  const request = encodeRead({ stream: null, backwards: false, from: after, count: null });
+  const call = connection.call(READ, { onMessage, onEnd }, request);
 
   const take = (): RecordedEvent[] => {
     let sum = 0;
@@ -114,8 +111,7 @@ async function* arrivals(
       sum += one.bytes;
       return index >= size || (index > 0 && sum > BATCH_BYTES);
     });
-    const taken = beyond < 0 ? held : held.slice(0, beyond);
-    held = beyond < 0 ? [] : held.slice(beyond);
+    const taken = held.splice(0, beyond < 0 ? held.length : beyond);
     for (const one of taken) bytes -= one.bytes;
     call.resume();
     return taken.map(({ event }) => event);
@@ -136,6 +132,3 @@ async function* arrivals(
     call.cancel();
   }
 }
-
-/** The server says nothing while nothing happens. */
-const WAIT_MS = 60_000;

@@ -1,21 +1,16 @@
 /** Calls of gRPC over one HTTP/2 connection (the gRPC specification, "gRPC over HTTP2"). */
 import * as http2 from 'node:http2';
-import type { ConnectionSettings } from './connection-string.ts';
+import type { ConnectionSettings, Endpoint } from './connection-string.ts';
 
 /** A call that ended otherwise than with status 0. */
 export class CallFailed extends Error {
-  /** Of gRPC; 14 (unavailable) where the connection broke. */
+  /** Of gRPC; `UNAVAILABLE` where the connection broke. */
   readonly code: number;
   /** Whether the server cannot have taken up the call. */
   readonly neverSent: boolean;
-  /** Trailers of the server, among them `exception`. */
+  /** Of the server, among them `exception`. */
   readonly trailers: Readonly<Record<string, string>>;
-  constructor(
-    code: number,
-    message: string,
-    trailers: Readonly<Record<string, string>> = {},
-    neverSent = false,
-  ) {
+  constructor(code: number, message: string, trailers: CallFailed['trailers'] = {}, neverSent = false) {
     super(message);
     this.code = code;
     this.trailers = trailers;
@@ -23,42 +18,60 @@ export class CallFailed extends Error {
   }
 }
 
+const OK = 0;
+const CANCELLED = 1;
+const DEADLINE_EXCEEDED = 4;
+const RESOURCE_EXHAUSTED = 8;
+const INTERNAL = 13;
 export const UNAVAILABLE = 14;
 
 /** Above the 16 MiB that the server accepts of one event. */
 const MAX_MESSAGE_BYTES = 20 * 1_048_576;
-const WINDOW_BYTES = 8 * 1_048_576;
+/** What the server may send ahead of a slow consumer, for each call. */
+const WINDOW_BYTES = 1_048_576;
+const CONNECTION_WINDOW_BYTES = 8 * WINDOW_BYTES;
+/** In megabytes, with the appends that wait to be sent. Node's 10 refuse calls beside a few large appends. */
+const MAX_SESSION_MEMORY = 64;
 const CONNECT_MS = 3_000;
-/** Shorter than an election. */
-const DOUBT_MS = 1_000;
+/** How long calls may end by themselves once the server has said that it closes the connection. */
+const GOAWAY_MS = 2_000;
+/** Shorter than an election takes. */
+const MAX_SILENCE_MS = 1_000;
 
-/** Splits the bytes of a call into messages. A length that is only claimed allocates nothing. */
-export function createUnframer(onMessage: (bytes: Buffer) => void): (chunk: Buffer) => void {
+export interface Unframer {
+  /** @throws CallFailed for bytes that are no message */
+  take(chunk: Buffer): void;
+  /** Whether a message has begun and not ended. */
+  isAmid(): boolean;
+}
+
+/** Splits the bytes of a call into messages. It holds what has arrived: a length that is only claimed allocates nothing. */
+export function createUnframer(onMessage: (bytes: Buffer) => void): Unframer {
   let held: Buffer[] = [];
   let size = 0;
   let wanted = 5;
-  return (chunk) => {
+  const take = (chunk: Buffer): void => {
     held.push(chunk);
     size += chunk.length;
     if (size < wanted) return;
-    const bytes = held.length === 1 ? chunk : Buffer.concat(held, size);
-    let at = 0;
+    let bytes = held.length === 1 ? chunk : Buffer.concat(held, size);
     wanted = 5;
-    while (bytes.length - at >= 5) {
-      if (bytes[at] !== 0) throw new CallFailed(13, 'the server sent a compressed message');
-      const length = bytes.readUInt32BE(at + 1);
-      if (length > MAX_MESSAGE_BYTES) throw new CallFailed(8, `the server sent a message of ${length} bytes`);
-      if (bytes.length - at - 5 < length) {
-        wanted = 5 + length;
+    while (bytes.length >= 5) {
+      if (bytes[0] !== 0) throw new CallFailed(INTERNAL, 'the server sent a compressed message');
+      const end = 5 + bytes.readUInt32BE(1);
+      if (end > MAX_MESSAGE_BYTES)
+        throw new CallFailed(RESOURCE_EXHAUSTED, `the server sent a message of ${end} bytes`);
+      if (bytes.length < end) {
+        wanted = end;
         break;
       }
-      onMessage(bytes.subarray(at + 5, at + 5 + length));
-      at += 5 + length;
+      onMessage(bytes.subarray(5, end));
+      bytes = bytes.subarray(end);
     }
-    const rest = bytes.subarray(at);
-    held = rest.length === 0 ? [] : [rest];
-    size = rest.length;
+    held = bytes.length === 0 ? [] : [bytes];
+    size = bytes.length;
   };
+  return { take, isAmid: () => size > 0 };
 }
 
 /** Frames a message. */
@@ -79,197 +92,199 @@ export interface CallHandlers {
 
 export interface Call {
   write(bytes: Buffer): void;
-  /** Says that nothing more is written. */
-  end(): void;
   /** Stops the server's messages until `resume`, by HTTP/2's flow control. */
   pause(): void;
   resume(): void;
-  /** Ends the call with `code` 1 unless it has ended. */
+  /** Ends the call as `CANCELLED`, unless it has ended. */
   cancel(): void;
 }
 
-export interface Connection {
-  readonly host: string;
-  readonly port: number;
-  readonly isClosed: () => boolean;
-  /** Monotonic milliseconds of the last frame that the server sent. */
-  readonly lastFrameAt: () => number;
-  /** Whether a frame came after more than a second of silence, since it was last trusted. */
-  readonly isDoubted: () => boolean;
-  /** Ends the doubt about frames up to a moment (monotonic milliseconds), and the silence before it. */
-  trust(until: number): void;
-  call(method: string, handlers: CallHandlers, headers?: Readonly<Record<string, string>>): Call;
-  /** Sends one message and resolves with all answers. @throws CallFailed */
-  unary(method: string, message: Uint8Array, deadlineMs: number): Promise<Buffer[]>;
+export interface Connection extends Endpoint {
+  isClosed(): boolean;
+  /** Begins a call. `message`: all that it sends; without one the call stays open for `write`. */
+  call(method: string, handlers: CallHandlers, message?: Uint8Array): Call;
+  /** Sends one message and resolves when all answers have come. @throws CallFailed */
+  request(
+    method: string,
+    message: Uint8Array,
+    ms: number,
+    onMessage: CallHandlers['onMessage'],
+  ): Promise<void>;
+  /**
+   * Returns whether the node has been trusted since before `instant` (monotonic milliseconds) and has answered without a second of
+   * silence since. What it sent by itself proves nothing: that may have waited in a buffer.
+   */
+  isTrustedSince(instant: number): boolean;
+  /** Trusts what the node is asked from `instant` on. */
+  trust(instant: number): void;
   close(): void;
 }
 
 /** Opens a connection, which reports its failures through its calls. `onClose` is called once. */
 export function openConnection(
-  { host, port }: { readonly host: string; readonly port: number },
+  { host, port, servername }: Endpoint,
   settings: ConnectionSettings,
-  onClose: () => void = () => undefined,
+  onClose: () => void,
 ): Connection {
   const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const session = http2.connect(`${settings.tls ? 'https' : 'http'}://${authority}`, {
     ...settings.tlsOptions,
+    ...(servername === undefined ? {} : { servername }),
+    maxSessionMemory: MAX_SESSION_MEMORY,
     settings: { initialWindowSize: WINDOW_BYTES, enablePush: false },
   });
   let broken: string | null = null;
   let isConnected = false;
-  let lastFrameAt = performance.now();
-  let doubtedAt: number | null = null;
-  const seen = (): void => {
-    const now = performance.now();
-    if (now - lastFrameAt > DOUBT_MS) doubtedAt = now;
-    lastFrameAt = now;
+  /** When the newest of the requests that the node has answered was sent. */
+  let provenAt = Number.NEGATIVE_INFINITY;
+  let trustedFrom = Number.POSITIVE_INFINITY;
+
+  const breakOff = (why: string): void => {
+    broken ??= why;
+    session.destroy();
   };
-  const connecting = setTimeout(() => session.destroy(new Error('no connection in time')), CONNECT_MS);
+  const noteAnswer = (askedAt: number): void => {
+    if (performance.now() - provenAt > MAX_SILENCE_MS) trustedFrom = Number.POSITIVE_INFINITY;
+    provenAt = Math.max(provenAt, askedAt);
+  };
+  const connecting = setTimeout(breakOff, CONNECT_MS, 'no connection in time');
   session.once('connect', () => {
     isConnected = true;
     clearTimeout(connecting);
-    session.setLocalWindowSize(WINDOW_BYTES);
-    seen();
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
   });
   session.on('error', (error: Error) => {
     broken ??= error.message;
   });
   session.once('goaway', () => {
     broken ??= 'the server closes the connection';
-    session.close();
+    setTimeout(() => session.destroy(), GOAWAY_MS).unref();
   });
-  let waitingPing: NodeJS.Timeout | null = null;
-  const keepAlive = setInterval(() => {
-    if (session.destroyed || waitingPing !== null) return;
-    waitingPing = setTimeout(
-      () => session.destroy(new Error('the server is silent')),
-      settings.keepAliveTimeoutMs,
-    );
-    session.ping((error) => {
-      if (waitingPing !== null) clearTimeout(waitingPing);
-      waitingPing = null;
-      if (error === null) seen();
-    });
-  }, settings.keepAliveIntervalMs);
-  keepAlive.unref();
+  const endKeepAlive = keepAlive(session, settings, () => breakOff('the server is silent'));
   session.once('close', () => {
     clearTimeout(connecting);
-    clearInterval(keepAlive);
-    if (waitingPing !== null) clearTimeout(waitingPing);
+    endKeepAlive();
     broken ??= 'the connection is closed';
     onClose();
   });
 
-  const call = (
-    method: string,
-    { onMessage, onEnd }: CallHandlers,
-    headers: Readonly<Record<string, string>> = {},
-  ): Call => {
+  const call: Connection['call'] = (method, { onMessage, onEnd }, message) => {
+    const askedAt = performance.now();
     let failure: CallFailed | null = null;
     let trailers: Record<string, string> | null = null;
-    let status: number | null = null;
     let stream: http2.ClientHttp2Stream;
-    const lost = (neverSent: boolean): CallFailed =>
-      new CallFailed(UNAVAILABLE, broken ?? 'the call broke off', trailers ?? {}, neverSent);
     try {
-      if (broken !== null || session.closed || session.destroyed) throw new Error(broken ?? 'closed');
-      stream = session.request(
-        {
-          ':method': 'POST',
-          ':path': method,
-          'content-type': 'application/grpc',
-          te: 'trailers',
-          ...(settings.authorization === null ? {} : { authorization: settings.authorization }),
-          ...headers,
-        },
-        { endStream: false },
-      );
+      if (broken !== null) throw new Error(broken);
+      stream = session.request({
+        ':method': 'POST',
+        ':path': method,
+        'content-type': 'application/grpc',
+        te: 'trailers',
+        'requires-leader': 'true',
+        ...(settings.authorization === null ? {} : { authorization: settings.authorization }),
+      });
     } catch (error) {
-      broken ??= (error as Error).message;
-      queueMicrotask(() => onEnd(lost(true)));
-      return { write: nothing, end: nothing, pause: nothing, resume: nothing, cancel: nothing };
+      queueMicrotask(() => onEnd(new CallFailed(UNAVAILABLE, (error as Error).message, {}, true)));
+      return { write: nothing, pause: nothing, resume: nothing, cancel: nothing };
     }
-    const take = (given: http2.IncomingHttpHeaders): void => {
-      seen();
-      if (given['grpc-status'] === undefined) return;
-      trailers = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]));
-      status = Number(given['grpc-status']);
+    const fail = (cause: CallFailed): void => {
+      failure ??= cause;
+      stream.close(http2.constants.NGHTTP2_CANCEL);
     };
-    const unframe = createUnframer(onMessage);
-    stream.on('response', (given) => {
-      if (Number(given[':status']) !== 200)
-        failure ??= new CallFailed(UNAVAILABLE, `the server answered with HTTP ${given[':status']}`);
-      take(given);
+    const takeHeaders = (headers: http2.IncomingHttpHeaders): void => {
+      if (headers['grpc-status'] === undefined) return;
+      trailers = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+    };
+    const unframer = createUnframer(onMessage);
+    stream.on('response', (headers) => {
+      if (message !== undefined) noteAnswer(askedAt);
+      if (headers[':status'] !== 200)
+        fail(new CallFailed(UNAVAILABLE, `the server answered with HTTP ${headers[':status']}`));
+      takeHeaders(headers);
     });
-    stream.on('trailers', take);
+    stream.on('trailers', takeHeaders);
     stream.on('data', (chunk: Buffer) => {
-      seen();
+      if (failure !== null) return;
       try {
-        unframe(chunk);
+        unframer.take(chunk);
       } catch (error) {
-        failure ??= error instanceof CallFailed ? error : new CallFailed(13, (error as Error).message);
-        stream.close(http2.constants.NGHTTP2_CANCEL);
+        fail(error instanceof CallFailed ? error : new CallFailed(INTERNAL, (error as Error).message));
       }
     });
     stream.on('error', (error: Error) => {
-      broken ??= session.destroyed ? error.message : null;
-      failure ??= new CallFailed(UNAVAILABLE, error.message, {}, !isConnected);
+      failure ??= new CallFailed(UNAVAILABLE, broken ?? error.message, {}, !isConnected);
     });
-    stream.once('close', () => {
-      if (failure === null && status === null) failure = lost(!isConnected);
-      else if (failure === null && status !== 0)
-        failure = new CallFailed(status ?? 2, decodedMessage(trailers?.['grpc-message']), trailers ?? {});
-      onEnd(failure);
-    });
+    stream.once('close', () => onEnd(failure ?? outcomeOf(trailers)));
+    const outcomeOf = (given: Record<string, string> | null): CallFailed | null => {
+      if (given === null)
+        return new CallFailed(UNAVAILABLE, broken ?? 'the call broke off', {}, !isConnected);
+      const status = Number(given['grpc-status']);
+      if (status !== OK) return new CallFailed(status, decodedMessage(given['grpc-message']), given);
+      return unframer.isAmid() ? new CallFailed(INTERNAL, 'the call ended within a message') : null;
+    };
+    if (message !== undefined) stream.end(framed(message));
     return {
       write: (bytes) => void stream.write(bytes),
-      end: () => void stream.end(),
       pause: () => void stream.pause(),
       resume: () => void stream.resume(),
-      cancel: () => {
-        failure ??= new CallFailed(1, 'cancelled');
-        stream.close(http2.constants.NGHTTP2_CANCEL);
-      },
+      cancel: () => fail(new CallFailed(CANCELLED, 'cancelled')),
     };
   };
 
   return {
     host,
     port,
-    isClosed: () => broken !== null || session.closed || session.destroyed,
-    lastFrameAt: () => lastFrameAt,
-    isDoubted: () => doubtedAt !== null,
-    trust: (until) => {
-      if (doubtedAt !== null && doubtedAt <= until) doubtedAt = null;
-      lastFrameAt = Math.max(lastFrameAt, until);
-    },
+    isClosed: () => broken !== null,
     call,
-    unary: (method, message, deadlineMs) =>
+    request: (method, message, ms, onMessage) =>
       new Promise((resolve, reject) => {
-        const answers: Buffer[] = [];
+        const onEnd = (failure: CallFailed | null): void => {
+          clearTimeout(timer);
+          if (failure === null) resolve();
+          else reject(failure);
+        };
+        const made = call(method, { onMessage, onEnd }, message);
         const timer = setTimeout(() => {
-          reject(new CallFailed(4, 'no answer in time'));
+          reject(new CallFailed(DEADLINE_EXCEEDED, 'no answer in time'));
           made.cancel();
-        }, deadlineMs);
-        const made = call(method, {
-          onMessage: (bytes) => void answers.push(bytes),
-          onEnd: (failure) => {
-            clearTimeout(timer);
-            if (failure === null) resolve(answers);
-            else reject(failure);
-          },
-        });
-        made.write(framed(message));
-        made.end();
+        }, ms);
       }),
-    close: () => {
-      broken ??= 'the event store is closed';
-      session.destroy();
+    isTrustedSince: (instant) => instant >= trustedFrom,
+    trust: (instant) => {
+      if (performance.now() - instant > MAX_SILENCE_MS) return;
+      trustedFrom = instant;
+      provenAt = Math.max(provenAt, instant);
     },
+    close: () => breakOff('the event store is closed'),
   };
 }
 
 const nothing = (): void => undefined;
+
+/** Pings the server until the returned function is called. */
+function keepAlive(
+  session: http2.ClientHttp2Session,
+  { keepAliveIntervalMs, keepAliveTimeoutMs }: ConnectionSettings,
+  onSilence: () => void,
+): () => void {
+  if (keepAliveIntervalMs === null) return nothing;
+  let waiting: NodeJS.Timeout | null = null;
+  const answered = (): void => {
+    if (waiting !== null) clearTimeout(waiting);
+    waiting = null;
+  };
+  // After a stall of this process the answer may have come and not been read yet.
+  const late = (): void => void setImmediate(() => waiting !== null && onSilence());
+  const pinging = setInterval(() => {
+    if (session.destroyed || session.connecting || waiting !== null) return;
+    waiting = setTimeout(late, keepAliveTimeoutMs);
+    session.ping(answered);
+  }, keepAliveIntervalMs).unref();
+  return () => {
+    clearInterval(pinging);
+    answered();
+  };
+}
 
 /** `grpc-message` is percent-encoded. */
 function decodedMessage(text = 'no message'): string {

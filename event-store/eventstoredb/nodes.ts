@@ -2,45 +2,44 @@
  * The node that leads, and the two connections to it: one for appends and one for reads and subscriptions, so that a backlog never
  * delays an append.
  *
- * A connection is doubted when a frame arrives after a second of silence: in that time the node may have been frozen and another
- * one elected, and a deposed leader believes that it leads for about a second after it wakes. `confirm` asks a majority of the
- * nodes who leads. A single node is never doubted.
+ * A leader that was frozen and deposed believes for about a second after it wakes that it leads, and its reads are old. So what a node
+ * of a cluster answers is believed while it answers without a second of silence, which is less than an election takes. After such
+ * a silence, and on a new connection, a majority of the nodes has to name it the leader, and the read is repeated.
  */
 import { lookup } from 'node:dns/promises';
-import { pause } from '../../platform/clock/waiting.ts';
+import { pause, within } from '../../platform/clock/waiting.ts';
 import type { ConnectionSettings, Endpoint } from './connection-string.ts';
 import { CallFailed, type Connection, openConnection, UNAVAILABLE } from './grpc.ts';
 import { decodeGossip, type Member } from './messages.ts';
 
-export type Purpose = 'appends' | 'reads';
-
 export interface Nodes {
-  /** Returns the connection to the leader. @throws CallFailed when there is no leader in time */
-  connection(purpose: Purpose): Promise<Connection>;
+  /** Returns the connection to the leader, in at most `ms` milliseconds. @throws CallFailed when no leader is found */
+  connection(purpose: 'appends' | 'reads', ms: number): Promise<Connection>;
   /** Takes note of a failed call: it follows the leader that an answer names, and leaves a node that does not answer. */
   failed(connection: Connection, failure: CallFailed): void;
-  /** Returns whether what the connection has just answered can be believed; if not, it is to be read again. */
-  confirm(connection: Connection): Promise<boolean>;
+  /** Returns whether the answer to a read that was sent at `askedAt` can be believed; if not, it is to be read again. */
+  confirm(connection: Connection, askedAt: number): Promise<boolean>;
   close(): void;
 }
 
 const GOSSIP = '/event_store.client.gossip.Gossip/Read';
 const GOSSIP_MS = 1_000;
-/** Elections take a second or two. */
-const FIND_MS = 4_000;
 const RETRY_MS = 100;
 
 const nameOf = ({ host, port }: Endpoint): string => `${host}:${port}`;
+const failure = (why: string): CallFailed => new CallFailed(UNAVAILABLE, why, {}, true);
 
 export function createNodes(settings: ConnectionSettings): Nodes {
   const isCluster = settings.discover || settings.endpoints.length > 1;
-  let known: readonly Endpoint[] = settings.endpoints;
-  let leader: Endpoint | null = isCluster ? null : (settings.endpoints[0] ?? null);
-  let finding: Promise<Endpoint> | null = null;
+  const first = isCluster ? null : (settings.endpoints[0] ?? null);
+  let leader = first;
+  let known = settings.endpoints;
+  let finding: { readonly since: number; readonly found: Promise<Endpoint | null> } | null = null;
+  let lastError = 'no node leads';
   let closed = false;
   const connections = new Map<string, Connection>();
 
-  const connectTo = (endpoint: Endpoint, purpose: Purpose | 'gossip'): Connection => {
+  const connectTo = (endpoint: Endpoint, purpose: 'appends' | 'reads' | 'gossip'): Connection => {
     const name = `${purpose} ${nameOf(endpoint)}`;
     const open = connections.get(name);
     if (open && !open.isClosed()) return open;
@@ -51,97 +50,99 @@ export function createNodes(settings: ConnectionSettings): Nodes {
     return made;
   };
 
-  const gossipOf = async (endpoint: Endpoint): Promise<Member[]> => {
-    const [answer] = await connectTo(endpoint, 'gossip').unary(GOSSIP, new Uint8Array(), GOSSIP_MS);
-    if (answer === undefined) throw new CallFailed(UNAVAILABLE, 'a node answered without its members');
-    return decodeGossip(answer);
+  const membersBy = async (endpoint: Endpoint): Promise<Member[]> => {
+    let members: Member[] = [];
+    await connectTo(endpoint, 'gossip').request(GOSSIP, new Uint8Array(), GOSSIP_MS, (bytes) => {
+      members = decodeGossip(bytes);
+    });
+    return members;
   };
 
-  /** Returns the node that a majority of the members names as leader, as soon as it is known; null if there is none. */
+  /** Returns the leader by a majority of the members, as soon as there is one; null if there is none. */
   const ask = (endpoints: readonly Endpoint[]): Promise<Endpoint | null> =>
     new Promise((resolve) => {
-      const votes = new Map<string, { readonly endpoint: Endpoint; count: number }>();
-      let members = endpoints.length;
-      let unanswered = endpoints.length;
-      const vote = (said: readonly Member[]): void => {
-        members = Math.max(members, said.length);
-        known = said.map(({ host, port }) => ({ host, port }));
-        const [first, ...others] = said.filter(({ isLeader, isAlive }) => isLeader && isAlive);
-        // A node that sees two leaders does not know which.
-        if (first === undefined || others.length > 0) return;
-        const one = votes.get(nameOf(first)) ?? { endpoint: first, count: 0 };
-        one.count += 1;
-        votes.set(nameOf(first), one);
-        if (one.count * 2 > members) resolve({ host: first.host, port: first.port });
+      const votes: string[] = [];
+      let size = endpoints.length;
+      const vote = (members: readonly Member[]): void => {
+        size = Math.max(size, members.length);
+        if (members.length > 0) known = members;
+        const [named, ...others] = members.filter(({ isLeader, isAlive }) => isLeader && isAlive);
+        if (named === undefined || others.length > 0) return;
+        votes.push(nameOf(named));
+        if (2 * votes.filter((name) => name === nameOf(named)).length > size) resolve(named);
       };
-      const done = (): void => {
-        unanswered -= 1;
-        if (unanswered === 0) resolve(null);
+      const ignore = (error: Error): void => {
+        lastError = error.message;
       };
-      for (const endpoint of endpoints) gossipOf(endpoint).then(vote).then(done, done);
+      const asked = endpoints.map((endpoint) => membersBy(endpoint).then(vote).catch(ignore));
+      void Promise.all(asked).then(() => resolve(null));
     });
 
-  const addresses = async (): Promise<readonly Endpoint[]> => {
+  /** The names of the gossip, and in turns those of the configuration, as all known nodes may have moved. */
+  const candidates = async (round: number): Promise<readonly Endpoint[]> => {
+    if (round % 2 === 0 && known !== settings.endpoints) return known;
     if (!settings.discover) return settings.endpoints;
-    const found = await Promise.all(
-      settings.endpoints.map(async ({ host, port }) =>
-        (await lookup(host, { all: true }).catch(() => [])).map(({ address }) => ({ host: address, port })),
-      ),
+    const found = settings.endpoints.map(async ({ host, port }) =>
+      (await lookup(host, { all: true })).map(({ address }) => ({ host: address, port, servername: host })),
     );
-    return found.flat();
-  };
-
-  const find = async (): Promise<Endpoint> => {
-    const until = performance.now() + FIND_MS;
-    for (let round = 0; !closed; round += 1) {
-      // Names of the gossip first, then those of the configuration, where all known nodes may have moved.
-      const candidates = round % 2 === 0 && known !== settings.endpoints ? known : await addresses();
-      const found = candidates.length === 0 ? null : await ask(candidates);
-      if (found !== null) return found;
-      if (performance.now() > until) break;
-      await pause(RETRY_MS);
-    }
-    throw new CallFailed(UNAVAILABLE, closed ? 'the event store is closed' : 'no node leads', {}, true);
+    return (await Promise.all(found)).flat();
   };
 
   const follow = (found: Endpoint | null): void => {
-    if (leader !== null && (found === null || nameOf(found) !== nameOf(leader)))
-      for (const purpose of ['appends', 'reads']) connections.get(`${purpose} ${nameOf(leader)}`)?.close();
+    const former = leader;
     leader = found;
+    if (former === null || (found !== null && nameOf(found) === nameOf(former))) return;
+    for (const purpose of ['appends', 'reads']) connections.get(`${purpose} ${nameOf(former)}`)?.close();
   };
 
-  const findOnce = async (): Promise<Endpoint> => {
-    finding ??= find().finally(() => {
-      finding = null;
-    });
-    const found = await finding;
-    follow(found);
-    return found;
+  /** Asks the nodes once for all callers. `since`: when it began, monotonic. */
+  const findOnce = (round: number): NonNullable<typeof finding> => {
+    const find = async (): Promise<Endpoint | null> => {
+      try {
+        return await ask(await candidates(round));
+      } catch (error) {
+        lastError = (error as Error).message;
+        return null;
+      } finally {
+        finding = null;
+      }
+    };
+    finding ??= { since: performance.now(), found: find() };
+    return finding;
+  };
+
+  const find = async (until: number): Promise<Endpoint> => {
+    for (let round = 0; ; round += 1) {
+      const found = leader ?? (await findOnce(round).found);
+      if (closed) throw failure('the event store is closed');
+      if (found !== null) {
+        leader ??= found;
+        return leader;
+      }
+      if (performance.now() + RETRY_MS > until) throw failure(lastError);
+      await pause(RETRY_MS);
+    }
   };
 
   return {
-    connection: async (purpose) => {
-      if (closed) throw new CallFailed(UNAVAILABLE, 'the event store is closed', {}, true);
-      return connectTo(leader ?? (await findOnce()), purpose);
+    connection: async (purpose, ms) => {
+      const found = within(find(performance.now() + ms), ms, () => failure(lastError));
+      return connectTo(await found, purpose);
     },
     failed: (connection, { code, trailers }) => {
-      const named = trailers['leader-endpoint-host'];
-      if (trailers.exception === 'not-leader' && named !== undefined)
-        return follow({ host: named, port: Number(trailers['leader-endpoint-port']) });
-      if (code === 1 || code === UNAVAILABLE || trailers.exception === 'not-leader') {
-        connection.close();
-        if (isCluster && leader !== null && nameOf(leader) === nameOf(connection)) follow(null);
-      }
+      const { exception, 'leader-endpoint-host': host, 'leader-endpoint-port': port } = trailers;
+      const isDeposed = exception === 'not-leader';
+      if (!isDeposed && code !== UNAVAILABLE) return;
+      connection.close();
+      if (leader === null || nameOf(leader) !== nameOf(connection)) return;
+      follow(isDeposed && host !== undefined ? { host, port: Number(port) } : first);
     },
-    confirm: async (connection) => {
-      if (!isCluster || !connection.isDoubted()) return true;
-      const asked = performance.now();
-      const found = await ask(known);
-      if (found !== null && nameOf(found) === nameOf(connection)) {
-        connection.trust(asked);
-        return false;
-      }
-      follow(found);
+    confirm: async (connection, askedAt) => {
+      if (!isCluster || connection.isTrustedSince(askedAt)) return true;
+      const { since, found } = findOnce(0);
+      const named = await found;
+      if (named !== null && nameOf(named) === nameOf(connection)) connection.trust(since);
+      else if (leader !== null && nameOf(leader) === nameOf(connection)) follow(named);
       return false;
     },
     close: () => {

@@ -9,7 +9,7 @@ import {
   StoreBusy,
   StoreUnavailable,
 } from '../port.ts';
-import { CallFailed, type Connection, framed, UNAVAILABLE } from './grpc.ts';
+import type { CallFailed, Connection } from './grpc.ts';
 import { decodeRead, encodeRead, type ReadRequest } from './messages.ts';
 import type { Nodes } from './nodes.ts';
 
@@ -90,45 +90,29 @@ export function createReader(nodes: Nodes, now: () => number, deadlineMs: number
   };
 }
 
-/** Reads a page until its answer can be believed: a deposed leader answers too. `deadline`: monotonic. @throws CallFailed */
+/** Reads a page until its answer can be believed. `deadline`: monotonic. @throws CallFailed */
 async function believedPage(nodes: Nodes, request: ReadRequest, deadline: number): Promise<Page> {
   for (;;) {
-    const connection = await nodes.connection('reads');
-    const left = deadline - performance.now();
-    if (left <= 0) throw new CallFailed(4, 'no answer to a read in time');
-    const page = await pageOn(connection, request, left).catch((error: CallFailed) => {
+    const connection = await nodes.connection('reads', deadline - performance.now());
+    const askedAt = performance.now();
+    const page = await pageOn(connection, request, deadline - askedAt).catch((error: CallFailed) => {
       nodes.failed(connection, error);
       throw error;
     });
-    if (await nodes.confirm(connection)) return page;
+    if (await nodes.confirm(connection, askedAt)) return page;
   }
 }
 
-function pageOn(connection: Connection, request: ReadRequest, deadlineMs: number): Promise<Page> {
-  return new Promise((resolve, reject) => {
-    const events: RecordedEvent[] = [];
-    const timer = setTimeout(() => {
-      const isSilent = performance.now() - connection.lastFrameAt() > deadlineMs;
-      reject(new CallFailed(isSilent ? UNAVAILABLE : 4, 'no answer to a read in time'));
-      call.cancel();
-    }, deadlineMs);
-    const call = connection.call(
-      READ,
-      {
-        onMessage: (bytes) => {
-          const answer = decodeRead(bytes);
-          if (answer.kind === 'event') events.push(answer.event);
-        },
-        onEnd: (failure) => {
-          clearTimeout(timer);
-          if (failure === null) resolve(events);
-          else if (failure.trailers.exception === 'stream-deleted') resolve(null);
-          else reject(failure);
-        },
-      },
-      { 'requires-leader': 'true' },
-    );
-    call.write(framed(encodeRead(request)));
-    call.end();
-  });
+async function pageOn(connection: Connection, request: ReadRequest, ms: number): Promise<Page> {
+  const events: RecordedEvent[] = [];
+  try {
+    await connection.request(READ, encodeRead(request), ms, (bytes) => {
+      const { event } = decodeRead(bytes);
+      if (event !== null) events.push(event);
+    });
+    return events;
+  } catch (error) {
+    if ((error as CallFailed).trailers.exception === 'stream-deleted') return null;
+    throw error;
+  }
 }
