@@ -211,13 +211,17 @@ export function openConnection(
         fail(error instanceof CallFailed ? error : new CallFailed(INTERNAL, (error as Error).message));
       }
     });
+    /** A reset of the call alone leaves the connection to others. */
+    const lost = (why: string): CallFailed =>
+      new CallFailed(broken === null ? INTERNAL : UNAVAILABLE, broken ?? why, {}, !isConnected);
     stream.on('error', (error: Error) => {
-      failure ??= new CallFailed(UNAVAILABLE, broken ?? error.message, {}, !isConnected);
+      failure ??= lost(error.message);
     });
+    // The server has ended the call, whatever it could still be sent.
+    stream.once('end', () => stream.close());
     stream.once('close', () => onEnd(failure ?? outcomeOf(trailers)));
     const outcomeOf = (given: Record<string, string> | null): CallFailed | null => {
-      if (given === null)
-        return new CallFailed(UNAVAILABLE, broken ?? 'the call broke off', {}, !isConnected);
+      if (given === null) return lost('the call broke off');
       const status = Number(given['grpc-status']);
       if (status !== OK) return new CallFailed(status, decodedMessage(given['grpc-message']), given);
       return unframer.isAmid() ? new CallFailed(INTERNAL, 'the call ended within a message') : null;
