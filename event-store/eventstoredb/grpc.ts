@@ -213,7 +213,7 @@ export function openConnection(
     });
     /** A reset of the call alone leaves the connection to others. */
     const lost = (why: string): CallFailed =>
-      new CallFailed(broken === null ? INTERNAL : UNAVAILABLE, broken ?? why, {}, !isConnected);
+      new CallFailed(session.destroyed ? UNAVAILABLE : INTERNAL, broken ?? why, {}, !isConnected);
     stream.on('error', (error: Error) => {
       failure ??= lost(error.message);
     });

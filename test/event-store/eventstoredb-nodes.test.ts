@@ -11,6 +11,7 @@ import {
   gossipAnswer,
   startFakeNode,
 } from '../support/fake-node.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 const event = (): NewEvent => ({
   id: randomUUID(),
@@ -23,19 +24,18 @@ const event = (): NewEvent => ({
 const startCluster = async (options = '') => {
   const log = [1, 1, 1];
   const names: (number | null)[] = [0, 0, 0];
-  const frozen = new Set<number>();
   const asked: string[] = [];
   const nodes: FakeNode[] = [];
+  const proxies: TcpProxy[] = [];
   const answer = (index: number) => (call: FakeCall) => {
     asked.push(`${call.method} ${index}`);
-    if (frozen.has(index)) return;
     if (call.method === 'Gossip') {
-      call.reply(gossipAnswer(nodes.map(({ port }, n) => ({ port, leads: n === names[index] }))));
+      call.reply(gossipAnswer(proxies.map(({ port }, n) => ({ port, leads: n === names[index] }))));
       call.end();
       return;
     }
     if (names[index] !== index) {
-      const to = names[index] === null ? undefined : nodes[names[index]];
+      const to = proxies[names[index] ?? -1];
       const leader = to && { 'leader-endpoint-host': '127.0.0.1', 'leader-endpoint-port': String(to.port) };
       call.end(5, { exception: 'not-leader', ...leader });
     } else if (call.method === 'BatchAppend') call.reply(appendedAnswer(call.message, index));
@@ -45,14 +45,18 @@ const startCluster = async (options = '') => {
       call.end();
     }
   };
-  for (const index of [0, 1, 2]) nodes.push(await startFakeNode(answer(index)));
-  const hosts = nodes.map(({ port }) => `127.0.0.1:${port}`).join();
+  for (const index of [0, 1, 2]) {
+    const node = await startFakeNode(answer(index));
+    nodes.push(node);
+    proxies.push(await startTcpProxy({ host: '127.0.0.1', port: node.port }));
+  }
+  const hosts = proxies.map(({ port }) => `127.0.0.1:${port}`).join();
   const store = createEventStoreDb({ url: `esdb://${hosts}?tls=false${options}`, now: () => 0 });
   onTestFinished(async () => {
     await store.close();
-    for (const node of nodes) await node.close();
+    for (const each of [...proxies, ...nodes]) await each.close();
   });
-  return { log, names, frozen, asked, nodes, store };
+  return { log, names, asked, proxies, store };
 };
 
 describe('the leader of a cluster', () => {
@@ -63,19 +67,19 @@ describe('the leader of a cluster', () => {
   });
 
   it('is found again when it is lost', async () => {
-    const { names, nodes, store } = await startCluster();
+    const { names, proxies, store } = await startCluster();
     await store.append('s-1', 'no_stream', [event()]);
-    await nodes[0]?.close();
+    await proxies[0]?.refuse();
     names.splice(0, 3, null, 2, 2);
     expect(await store.append('s-1', 'no_stream', [event()])).toMatchObject({ revision: 2 });
     expect(await store.head()).toBe(1n);
   });
 
   it('is found again within five seconds when it is silent', async () => {
-    const { names, frozen, asked, store } = await startCluster();
+    const { names, asked, proxies, store } = await startCluster();
     await store.append('s-1', 'no_stream', [event()]);
     await store.head();
-    frozen.add(0);
+    proxies[0]?.freeze('everything');
     names.splice(0, 3, 0, 1, 1);
     const began = performance.now();
     let head: unknown = null;
