@@ -7,6 +7,9 @@ import { createNodes } from './nodes.ts';
 import { createReader } from './read.ts';
 import { createRetention } from './retention.ts';
 
+/** The node commits what is under way together, every 2 ms or so. */
+const CONCURRENT_COMMITS = 4;
+
 /**
  * Creates an event store on EventStoreDB 22.10 or later, one node or a cluster. Connects on first use. `url`: for example
  * `esdb://localhost:2113?tls=false`, or `esdb://a:2113,b:2113,c:2113` for a cluster.
@@ -28,6 +31,7 @@ export function createEventStoreDb({
     return client;
   };
   return {
+    concurrentCommits: CONCURRENT_COMMITS,
     append: appender.append,
     ...reader,
     ...createRetention({ client: rareClient, appender, lastEvent, deadlineMs }),
