@@ -17,24 +17,29 @@ const { Reader, Writer } = protobuf;
 type Reader = protobuf.Reader;
 type Writer = protobuf.Writer;
 
-/** Writes a nested message. */
-const nested = (writer: Writer, field: number, write: (inner: Writer) => void): void => {
-  writer.uint32((field << 3) | 2).fork();
-  write(writer);
-  writer.ldelim();
-};
-const textField = (writer: Writer, field: number, text: string): Writer =>
-  writer.uint32((field << 3) | 2).string(text);
-const numberField = (writer: Writer, field: number, value: number): Writer =>
-  writer.uint32(field << 3).uint64(value);
-const emptyField = (writer: Writer, field: number): Writer => writer.uint32((field << 3) | 2).uint32(0);
+/** The number of a field, and its value: a text, a number, or the fields of a message. */
+type Field = readonly [number, string | number | readonly Field[]];
 
+function writeFields(writer: Writer, fields: readonly Field[]): Writer {
+  for (const [number, value] of fields) {
+    if (typeof value === 'number') writer.uint32(number << 3).uint64(value);
+    else if (typeof value === 'string') writer.uint32((number << 3) | 2).string(value);
+    else writeFields(writer.uint32((number << 3) | 2).fork(), value).ldelim();
+  }
+  return writer;
+}
+const encode = (fields: readonly Field[]): Uint8Array => writeFields(Writer.create(), fields).finish();
+
+const EMPTY: readonly Field[] = [];
 /** UUID { string = 2 } */
-const uuidField = (writer: Writer, field: number, id: string): void =>
-  nested(writer, field, (uuid) => void textField(uuid, 2, id));
+const uuid = (id: string): readonly Field[] => [[2, id]];
 /** StreamIdentifier { stream_name = 3 }: a name in UTF-8 has the form of a text. */
-const streamField = (writer: Writer, field: number, stream: string): void =>
-  nested(writer, field, (identifier) => void textField(identifier, 3, stream));
+const streamName = (stream: string): readonly Field[] => [[3, stream]];
+/** An entry of a map. */
+const entry = (key: string, value: string): readonly Field[] => [
+  [1, key],
+  [2, value],
+];
 
 /** `any`, `no_stream` and `stream_exists` are empty messages of these numbers in BatchAppendReq.Options. */
 const EXPECTATIONS = { no_stream: 3, any: 4, stream_exists: 5 } as const;
@@ -47,28 +52,25 @@ export function encodeAppend(
   events: readonly Serialised[],
   deadlineMs: number,
 ): Uint8Array {
-  const writer = Writer.create();
-  uuidField(writer, 1, correlationId);
-  nested(writer, 2, (options) => {
-    streamField(options, 1, stream);
-    if (typeof expected === 'number') numberField(options, 2, expected);
-    else emptyField(options, EXPECTATIONS[expected]);
-    // google.protobuf.Duration { seconds = 1, nanos = 2 }
-    nested(options, 7, (duration) => {
-      numberField(duration, 1, Math.floor(deadlineMs / 1_000));
-      duration.uint32(2 << 3).int32(Math.floor(deadlineMs % 1_000) * 1_000_000);
-    });
-  });
-  for (const { id, type, data, metadata } of events) {
-    nested(writer, 3, (proposed) => {
-      uuidField(proposed, 1, id);
-      nested(proposed, 2, (entry) => textField(textField(entry, 1, 'type'), 2, type));
-      nested(proposed, 2, (entry) => textField(textField(entry, 1, 'content-type'), 2, 'application/json'));
-      textField(textField(proposed, 3, metadata), 4, data);
-    });
-  }
-  writer.uint32(4 << 3).bool(true);
-  return writer.finish();
+  // google.protobuf.Duration { seconds = 1, nanos = 2 }
+  const deadline: readonly Field[] = [
+    [1, Math.floor(deadlineMs / 1_000)],
+    [2, Math.floor(deadlineMs % 1_000) * 1_000_000],
+  ];
+  const expectation: Field = typeof expected === 'number' ? [2, expected] : [EXPECTATIONS[expected], EMPTY];
+  const proposed = ({ id, type, data, metadata }: Serialised): readonly Field[] => [
+    [1, uuid(id)],
+    [2, entry('type', type)],
+    [2, entry('content-type', 'application/json')],
+    [3, metadata],
+    [4, data],
+  ];
+  return encode([
+    [1, uuid(correlationId)],
+    [2, [[1, streamName(stream)], expectation, [7, deadline]]],
+    ...events.map((event): Field => [3, proposed(event)]),
+    [4, 1],
+  ]);
 }
 
 export interface ReadRequest {
@@ -83,30 +85,28 @@ export interface ReadRequest {
 
 /** ReadReq { options = 1 } */
 export function encodeRead({ stream, backwards, from, count }: ReadRequest): Uint8Array {
-  const writer = Writer.create();
-  const bound = backwards ? 'end' : 'start';
-  nested(writer, 1, (options) => {
-    if (stream === null)
-      nested(options, 2, (all) => {
-        if (from === null) emptyField(all, bound === 'start' ? 2 : 3);
-        else
-          nested(all, 1, (position) => numberField(numberField(position, 1, Number(from)), 2, Number(from)));
-      });
-    else
-      nested(options, 1, (one) => {
-        streamField(one, 1, stream);
-        if (from === null) emptyField(one, bound === 'start' ? 3 : 4);
-        else numberField(one, 2, Number(from));
-      });
-    if (backwards) options.uint32(3 << 3).int32(1);
-    if (count === null) emptyField(options, 6);
-    else numberField(options, 5, count);
-    emptyField(options, 8);
-    nested(options, 9, (uuid) => void emptyField(uuid, 2));
+  const at = from === null ? null : Number(from);
+  const position: Field =
+    at === null
+      ? [backwards ? 3 : 2, EMPTY]
+      : [
+          1,
+          [
+            [1, at],
+            [2, at],
+          ],
+        ];
+  const revision: Field = at === null ? [backwards ? 4 : 3, EMPTY] : [2, at];
+  const options: readonly Field[] = [
+    stream === null ? [2, [position]] : [1, [[1, streamName(stream)], revision]],
+    [3, Number(backwards)],
+    count === null ? [6, EMPTY] : [5, count],
+    [8, EMPTY],
+    [9, [[2, EMPTY]]],
     // Version 1 of the control messages: CaughtUp and FellBehind.
-    nested(options, 10, (control) => void control.uint32(1 << 3).uint32(1));
-  });
-  return writer.finish();
+    [10, [[1, 1]]],
+  ];
+  return encode([[1, options]]);
 }
 
 /** Reads a varint of up to 64 bits. Positions and revisions stay far below 2^53. */
