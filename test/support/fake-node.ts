@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import {
   constants,
+  createSecureServer,
   createServer,
   type IncomingHttpHeaders,
+  type SecureServerOptions,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
@@ -38,11 +40,14 @@ export interface FakeNode {
   close(): Promise<void>;
 }
 
-/** An HTTP/2 server on 127.0.0.1 in the place of a node: a test answers each message of a call. */
-export const startFakeNode = async (answer: (call: FakeCall) => void): Promise<FakeNode> => {
+/** An HTTP/2 server on 127.0.0.1 in the place of a node: a test answers each message of a call. `tls`: with certificates. */
+export const startFakeNode = async (
+  answer: (call: FakeCall) => void,
+  tls?: SecureServerOptions,
+): Promise<FakeNode> => {
   const sessions = new Set<ServerHttp2Session>();
   let opened = 0;
-  const server = createServer({ maxSessionMemory: 1_000 });
+  const server = tls ? createSecureServer(tls) : createServer({ maxSessionMemory: 1_000 });
   server.on('session', (session) => {
     opened += 1;
     sessions.add(session);
