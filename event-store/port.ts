@@ -94,6 +94,9 @@ export interface ForgetNamesOptions {
 }
 
 export interface EventStore {
+  /** How many appends to different streams are worth having under way: a store that commits one at a time gains nothing by more. */
+  readonly concurrentCommits: number;
+
   /**
    * Appends all events or none.
    * @throws WrongExpectedRevision, StreamExpired, AppendTooLarge, StoreBusy, StoreUnavailable: nothing was

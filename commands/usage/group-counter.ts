@@ -81,27 +81,44 @@ const RETRY = { firstMs: 50, mostMs: 250 } as const;
 const MIN_GROUP_TO_WAIT = 8;
 const CORRECTIONS_MS = 1_000;
 
-/** Counts responses of this process by group commit: counts that arrive during one append share the next. */
+/** A sequence of appends to streams of its own. */
+interface Lane<Row> {
+  readonly streams: CountStreams<Row>;
+  writing: readonly Group<Row>[];
+  isRunning: boolean;
+  running: Promise<void>;
+  /** Stops waiting for an append whose groups are all refused. */
+  abandon: () => void;
+  failures: number;
+}
+
+/**
+ * Counts responses of this process by group commit: counts that arrive while as many appends are running as the store commits
+ * side by side share the next.
+ */
 export class GroupCounter<Row extends readonly [string, string, ...unknown[]]> {
   readonly #sums: Sums<Row>;
-  readonly #streams: CountStreams<Row>;
+  readonly #lanes: readonly Lane<Row>[];
   /** Groups whose append has not started, oldest first. */
   #waiting: Group<Row>[] = [];
   readonly #batchWindow = createWakeup();
   /** Number of waiting counts that ends the batch window. */
   #wanted = Number.POSITIVE_INFINITY;
-  #writing: readonly Group<Row>[] = [];
-  #isRunning = false;
-  #running: Promise<void> = Promise.resolve();
-  /** Stops waiting for an append whose groups are all refused. */
-  #abandon: () => void = ignore;
+  /** Whether a lane is about to take what waits. */
+  #isGathering = false;
   #watching: NodeJS.Timeout | null = null;
-  #failures = 0;
   #isClosed = false;
 
   constructor(store: EventStore, clock: Clock, counted: Sums<Row> & CountEvents<Row>) {
     this.#sums = counted;
-    this.#streams = createCountStreams<Row>(store, clock, counted);
+    this.#lanes = Array.from({ length: store.concurrentCommits }, () => ({
+      streams: createCountStreams<Row>(store, clock, counted),
+      writing: [],
+      isRunning: false,
+      running: Promise.resolve(),
+      abandon: ignore,
+      failures: 0,
+    }));
   }
 
   /** Resolves once the count is durable. @throws CountNotDurable */
@@ -113,20 +130,24 @@ export class GroupCounter<Row extends readonly [string, string, ...unknown[]]> {
     group.answers += 1;
     this.#watching ??= setTimeout(() => this.#watch(), GROUP_MS);
     if (answersOf(this.#waiting) >= this.#wanted) this.#batchWindow.wake();
-    if (!this.#isRunning) {
-      this.#isRunning = true;
+    const idle = this.#isGathering ? undefined : this.#lanes.find(({ isRunning }) => !isRunning);
+    if (idle) {
+      this.#isGathering = true;
+      idle.isRunning = true;
       // After this turn of the event loop, so that requests read together share the append; without a trace, because
       // the append belongs to many requests.
-      this.#running = withoutTrace(() => nextTurn().then(() => this.#run()));
+      idle.running = withoutTrace(() => nextTurn().then(() => this.#run(idle)));
     }
     return group.durable.promise;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#running;
+    // A lane leaves what waits to another that gathers, which is running then.
+    while (this.#lanes.some(({ isRunning }) => isRunning))
+      await Promise.all(this.#lanes.map(({ running }) => running));
     if (this.#watching) clearTimeout(this.#watching);
-    await this.#streams.close(CORRECTIONS_MS);
+    await Promise.all(this.#lanes.map(({ streams }) => streams.close(CORRECTIONS_MS)));
   }
 
   /** Refuses groups that have timed out, even while an append hangs. */
@@ -134,26 +155,30 @@ export class GroupCounter<Row extends readonly [string, string, ...unknown[]]> {
     const now = performance.now();
     expire(this.#waiting, now);
     this.#waiting = this.#waiting.filter((group) => !isRefused(group));
-    expire(this.#writing, now);
-    if (this.#writing.every(isRefused)) this.#abandon();
-    const isIdle = this.#waiting.length + this.#writing.length === 0;
+    for (const { writing, abandon } of this.#lanes) {
+      expire(writing, now);
+      if (writing.every(isRefused)) abandon();
+    }
+    const isIdle = this.#waiting.length === 0 && this.#lanes.every(({ writing }) => writing.length === 0);
     this.#watching = isIdle ? null : setTimeout(() => this.#watch(), GROUP_MS);
   }
 
-  async #run(): Promise<void> {
+  async #run(lane: Lane<Row>): Promise<void> {
     let groupSize = 0;
-    while (this.#waiting.length > 0) {
+    do {
+      this.#isGathering = true;
       // An append costs more than the responses that share it. Waiting for half of the last group is enough: it is
       // answered while the other half is counted.
       if (groupSize >= MIN_GROUP_TO_WAIT) await this.#waitFor(groupSize / 2);
       const batch = this.#take();
+      this.#isGathering = false;
       // All groups may have been refused meanwhile.
-      if (batch.length > 0) await this.#write(batch).catch((error: unknown) => refuseAll(batch, error));
-      this.#writing = [];
-      this.#abandon = ignore;
+      if (batch.length > 0) await this.#write(lane, batch).catch((error: unknown) => refuseAll(batch, error));
+      lane.writing = [];
+      lane.abandon = ignore;
       groupSize = answersOf(batch) + answersOf(this.#waiting);
-    }
-    this.#isRunning = false;
+    } while (this.#waiting.length > 0 && !this.#isGathering);
+    lane.isRunning = false;
   }
 
   #openGroup(day: string): Group<Row> {
@@ -186,20 +211,20 @@ export class GroupCounter<Row extends readonly [string, string, ...unknown[]]> {
     return this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
   }
 
-  async #write(batch: readonly Group<Row>[]): Promise<void> {
+  async #write(lane: Lane<Row>, batch: readonly Group<Row>[]): Promise<void> {
     for (const group of batch) group.state = 'writing';
-    this.#writing = batch;
-    const append = this.#streams.begin((batch[0] as Group<Row>).day, rowsOf(batch, this.#sums));
-    const outcome = await this.#send(append, batch);
+    lane.writing = batch;
+    const append = lane.streams.begin((batch[0] as Group<Row>).day, rowsOf(batch, this.#sums));
+    const outcome = await this.#send(lane, append, batch);
     const refused = batch.filter(isRefused);
     const others = batch.filter((group) => !isRefused(group));
     if (outcome === 'not written') {
       for (const group of others) group.state = 'waiting';
       this.#waiting.unshift(...others);
-      await this.#backOff();
+      await backOff(lane);
       return;
     }
-    this.#failures = 0;
+    lane.failures = 0;
     for (const group of others) {
       group.state = 'durable';
       group.durable.resolve();
@@ -208,9 +233,9 @@ export class GroupCounter<Row extends readonly [string, string, ...unknown[]]> {
   }
 
   /** Sends the append until its outcome is known or all of its groups are refused. */
-  async #send(append: CountAppend<Row>, batch: readonly Group<Row>[]): Promise<Outcome> {
+  async #send(lane: Lane<Row>, append: CountAppend<Row>, batch: readonly Group<Row>[]): Promise<Outcome> {
     const abandoned = new Promise<void>((resolve) => {
-      this.#abandon = resolve;
+      lane.abandon = resolve;
     });
     let isDoubtful = false;
     while (!batch.every(isRefused)) {
@@ -221,28 +246,28 @@ export class GroupCounter<Row extends readonly [string, string, ...unknown[]]> {
       const error = await Promise.race([sent, abandoned]);
       if (error === null) return 'written';
       if (error instanceof OutcomeUnknown) isDoubtful = true;
-      else if (error !== undefined && !isDoubtful) return this.#notWritten(batch, error);
+      else if (error !== undefined && !isDoubtful) return notWritten(lane, batch, error);
       // The stream has moved on, with or without the doubtful append.
       else if (isMoved(error)) {
         append.takeBack(rowsOf(batch, this.#sums));
         return 'not written';
       }
-      await Promise.race([this.#backOff(), abandoned]);
+      await Promise.race([backOff(lane), abandoned]);
     }
     append.takeBack(rowsOf(batch, this.#sums));
     return 'taken back';
   }
+}
 
-  #notWritten(batch: readonly Group<Row>[], error: unknown): Outcome {
-    if (isMoved(error)) this.#streams.startAfresh();
-    else if (!(error instanceof StoreUnavailable || error instanceof StoreBusy)) refuseAll(batch, error);
-    return 'not written';
-  }
+function notWritten<Row>({ streams }: Lane<Row>, batch: readonly Group<Row>[], error: unknown): Outcome {
+  if (isMoved(error)) streams.startAfresh();
+  else if (!(error instanceof StoreUnavailable || error instanceof StoreBusy)) refuseAll(batch, error);
+  return 'not written';
+}
 
-  #backOff(): Promise<void> {
-    this.#failures += 1;
-    return pause(backoffMs(this.#failures, RETRY));
-  }
+function backOff(lane: Lane<unknown>): Promise<void> {
+  lane.failures += 1;
+  return pause(backoffMs(lane.failures, RETRY));
 }
 
 const ignore = (): void => undefined;

@@ -1,71 +1,95 @@
-import { type AppendResult, type EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
-import { endsWithin, pause, within } from '../../platform/clock/waiting.ts';
+import { randomUUID } from 'node:crypto';
+import { endsWithin, pause } from '../../platform/clock/waiting.ts';
 import { createSemaphore } from '../../platform/limits/semaphore.ts';
 import {
   type Appended,
+  AppendTooLarge,
+  appendBytes,
   type EventStore,
   type ExpectedRevision,
-  type NewEvent,
   OutcomeUnknown,
-  type Position,
+  type Serialised,
   StoreBusy,
   StoreUnavailable,
+  StreamExpired,
   serialiseAppend,
   WrongExpectedRevision,
 } from '../port.ts';
-import { writeError } from './client.ts';
+import { type CallFailed, type Connection, framed } from './grpc.ts';
+import { type AppendAnswer, type AppendError, decodeAppended, encodeAppend } from './messages.ts';
+import type { Nodes } from './nodes.ts';
 
-/** The server allows 100 calls per connection, and subscriptions and reads need some of them. */
-const MAX_CONCURRENT_APPENDS = 64;
+const BATCH_APPEND = '/event_store.client.streams.Streams/BatchAppend';
+
+/** Appends under way: small ones by number, large ones by number too, so that both hold at most 16 MiB each. */
+const MAX_APPENDS = 1_024;
+const SMALL_BYTES = 16_384;
+const MAX_LARGE_APPENDS = 16;
 const MAX_WAIT_MS = 2_000;
 /** A resend that overtakes the commit of the first attempt blocks 2 to 3 seconds on the server and times out there. */
 const RETRY_MS = 200;
 /** A shorter attempt would only turn a clear rejection into an unknown outcome. */
 const MIN_ATTEMPT_MS = 200;
-/** The client's deadline fires first, because its error shows whether the call was sent; ours covers a hanging call. */
-const GRACE_MS = 100;
 const CLOSE_MS = 2_000;
+
+export interface Appender {
+  append: EventStore['append'];
+  /** Appends serialised events to any stream, also one of the server's own. */
+  appendSerialised(
+    stream: string,
+    expected: ExpectedRevision,
+    events: readonly Serialised[],
+  ): Promise<Appended>;
+  /** Rejects further appends and waits for running ones, at most two seconds. */
+  close(): Promise<void>;
+}
 
 /**
  * Creates an appender with a deadline. After a broken connection it resends the same ids at the same exact expected
  * revision, which the server treats as one append; with `any` and `stream_exists` it does not resend.
  * @param deadlineMs milliseconds after which an unanswered append counts as an unknown outcome
  */
-export function createAppender(client: EventStoreDBClient, deadlineMs: number) {
-  const gate = createSemaphore({
-    limit: MAX_CONCURRENT_APPENDS,
-    maxWaitMs: MAX_WAIT_MS,
-    refusal: (why) => new StoreBusy(why),
-  });
+export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
+  const refusal = (why: string): Error => new StoreBusy(why);
+  const gate = createSemaphore({ limit: MAX_APPENDS, maxWaitMs: MAX_WAIT_MS, refusal });
+  const largeGate = createSemaphore({ limit: MAX_LARGE_APPENDS, maxWaitMs: MAX_WAIT_MS, refusal });
+  const lines = new WeakMap<Connection, Line>();
   let closed = false;
+
+  const lineOn = (connection: Connection): Line => {
+    const known = lines.get(connection);
+    if (known?.isOpen()) return known;
+    const line = openLine(connection, (failure) => nodes.failed(connection, failure));
+    lines.set(connection, line);
+    return line;
+  };
 
   const send = async (
     stream: string,
     expected: ExpectedRevision,
-    events: readonly NewEvent[],
+    events: readonly Serialised[],
     ms: number,
-  ) => {
-    const work = client.appendToStream(stream, events.map(toClientEvent), {
-      expectedRevision: typeof expected === 'number' ? BigInt(expected) : expected,
-      requiresLeader: true,
-      deadline: ms,
+  ): Promise<Appended> => {
+    const begun = performance.now();
+    const connection = await nodes.connection('appends', ms).catch((error: CallFailed) => {
+      throw new StoreUnavailable(error.message, { cause: error });
     });
-    return toAppended(
-      await within(work, ms + GRACE_MS, () => new OutcomeUnknown(`no answer to an append to ${stream}`)),
-    );
+    const left = begun + ms - performance.now();
+    const answer = await lineOn(connection).send(stream, expected, events, left);
+    if ('error' in answer) throw refusalOf(answer.error, stream);
+    return { revision: answer.revision, position: answer.position };
   };
 
-  const persist = async (stream: string, expected: ExpectedRevision, events: readonly NewEvent[]) => {
+  const persist = async (stream: string, expected: ExpectedRevision, events: readonly Serialised[]) => {
     const deadline = performance.now() + deadlineMs;
-    const exact = isExact(expected);
+    const exact = typeof expected === 'number' || expected === 'no_stream';
     let doubt: OutcomeUnknown | null = null;
     for (let attempt = 0; ; attempt += 1) {
       const left = deadline - performance.now();
       try {
         // The first attempt gets half the time, so that a second one can find out a lost outcome.
         return await send(stream, expected, events, exact && attempt === 0 ? left / 2 : left);
-      } catch (raw) {
-        const error = writeError(raw, stream);
+      } catch (error) {
         if (error instanceof WrongExpectedRevision) throw error; // a resend of stored ids would not conflict
         if (error instanceof OutcomeUnknown) doubt = error;
         else if (!(error instanceof StoreUnavailable)) throw doubt ?? error;
@@ -76,27 +100,105 @@ export function createAppender(client: EventStoreDBClient, deadlineMs: number) {
     }
   };
 
+  const appendSerialised: Appender['appendSerialised'] = async (stream, expected, events) => {
+    if (closed) throw new StoreUnavailable('the event store is closed');
+    const bytes = events.reduce((sum, event) => sum + appendBytes(event), 0);
+    return (bytes > SMALL_BYTES ? largeGate : gate).enter(() => persist(stream, expected, events));
+  };
+
   return {
-    append: async (...[stream, expected, events]: Parameters<EventStore['append']>): Promise<Appended> => {
-      serialiseAppend(stream, events);
-      if (closed) throw new StoreUnavailable('the event store is closed');
-      return gate.enter(() => persist(stream, expected, events));
-    },
-    /** Rejects further appends and waits for running ones, at most two seconds. */
-    close: async (): Promise<void> => {
+    append: async (stream, expected, events) =>
+      appendSerialised(stream, expected, serialiseAppend(stream, events)),
+    appendSerialised,
+    close: async () => {
       closed = true;
-      await endsWithin(gate.idle(), CLOSE_MS);
+      await endsWithin(Promise.all([gate.idle(), largeGate.idle()]), CLOSE_MS);
     },
   };
 }
 
-const isExact = (expected: ExpectedRevision): boolean =>
-  typeof expected === 'number' || expected === 'no_stream';
+/** One call of a connection on which appends go out and their answers come back in any order. */
+interface Line {
+  readonly isOpen: () => boolean;
+  /** @throws OutcomeUnknown; StoreUnavailable when the append cannot have been sent */
+  send(
+    stream: string,
+    expected: ExpectedRevision,
+    events: readonly Serialised[],
+    ms: number,
+  ): Promise<AppendAnswer>;
+}
 
-const toClientEvent = ({ id, type, data, metadata }: NewEvent) =>
-  jsonEvent({ id, type, data: data as Record<string, unknown>, metadata: { ...metadata } });
+interface Waiting {
+  readonly stream: string;
+  readonly timer: NodeJS.Timeout;
+  readonly resolve: (answer: AppendAnswer) => void;
+  readonly reject: (error: Error) => void;
+}
 
-const toAppended = ({ nextExpectedRevision, position }: AppendResult): Appended => ({
-  revision: Number(nextExpectedRevision),
-  position: position ? (position.commit as Position) : null,
-});
+function openLine(connection: Connection, onFailure: (failure: CallFailed) => void): Line {
+  const waiting = new Map<string, Waiting>();
+  let isOpen = true;
+  let unsent: Buffer[] = [];
+
+  const take = (id: string): Waiting | undefined => {
+    const found = waiting.get(id);
+    waiting.delete(id);
+    clearTimeout(found?.timer);
+    return found;
+  };
+  const call = connection.call(BATCH_APPEND, {
+    // The answer to an append that was given up finds nobody, and is dropped.
+    onMessage: (bytes) => {
+      const answer = decodeAppended(bytes);
+      take(answer.correlationId)?.resolve(answer);
+    },
+    onEnd: (failure) => {
+      isOpen = false;
+      for (const [id, { stream }] of waiting) {
+        const text = `the connection broke during an append to ${stream}`;
+        const wasSent = failure?.neverSent !== true;
+        take(id)?.reject(wasSent ? new OutcomeUnknown(text) : new StoreUnavailable(failure.message));
+      }
+      if (failure !== null) onFailure(failure);
+    },
+  });
+
+  /** Joins the writes of a turn. */
+  const flush = (): void => {
+    if (isOpen) call.write(Buffer.concat(unsent));
+    unsent = [];
+  };
+
+  return {
+    isOpen: () => isOpen && !connection.isClosed(),
+    send: (stream, expected, events, ms) =>
+      new Promise((resolve, reject) => {
+        const id = randomUUID();
+        const timer = setTimeout(
+          () => take(id)?.reject(new OutcomeUnknown(`no answer to an append to ${stream}`)),
+          ms,
+        );
+        waiting.set(id, { stream, timer, resolve, reject });
+        if (unsent.push(framed(encodeAppend(id, stream, expected, events, ms))) === 1) setImmediate(flush);
+      }),
+  };
+}
+
+/** Maps a refusal. Unless the append is known to have been rejected, its outcome is unknown. */
+function refusalOf({ kind, message, actual }: AppendError, stream: string): Error {
+  switch (kind) {
+    case 'WrongExpectedVersion':
+      return new WrongExpectedRevision(stream, actual);
+    case 'StreamDeleted':
+      return new StreamExpired(stream);
+    case 'MaximumAppendSizeExceeded':
+      return new AppendTooLarge(stream);
+    case 'AccessDenied':
+      return new StoreUnavailable(`the server denies access to ${stream}`);
+    default:
+      if (/Too Busy|Is Busy/.test(message)) return new StoreBusy(message);
+      if (/Not Ready|No leader info/.test(message)) return new StoreUnavailable(message);
+      return new OutcomeUnknown(`${kind} ${message}`);
+  }
+}

@@ -1,15 +1,4 @@
-import {
-  BACKWARDS,
-  type RecordedEvent as ClientEvent,
-  END,
-  type EventStoreDBClient,
-  FORWARDS,
-  type ResolvedEvent,
-  START,
-  StreamDeletedError,
-  StreamNotFoundError,
-} from '@eventstore/db-client';
-import { pause, within } from '../../platform/clock/waiting.ts';
+import { pause } from '../../platform/clock/waiting.ts';
 import { createSemaphore } from '../../platform/limits/semaphore.ts';
 import {
   type EventStore,
@@ -20,12 +9,11 @@ import {
   StoreBusy,
   StoreUnavailable,
 } from '../port.ts';
-import { eventsOf, isSystemEvent, positionOf, readError, toRecordedEvent } from './client.ts';
+import type { CallFailed, Connection } from './grpc.ts';
+import { decodeRead, encodeRead, type ReadRequest } from './messages.ts';
+import type { Nodes } from './nodes.ts';
 
-interface Cancellable extends AsyncIterable<ResolvedEvent> {
-  cancel(): Promise<void>;
-  destroy(): unknown;
-}
+export const READ = '/event_store.client.streams.Streams/Read';
 
 const PAGE = 500;
 /** Each event is read with its data, and the newest is rarely the server's own. */
@@ -34,104 +22,97 @@ const HEAD_PAGE = 4;
 const MAX_HEAD_PAGE = 256;
 const ATTEMPTS = 3;
 const RETRY_MS = 50;
-/** The server allows 100 calls per connection, which appends and subscriptions share. */
-const MAX_CONCURRENT_READS = 24;
+/** The server allows 100 calls per connection, which subscriptions share. */
+const MAX_CONCURRENT_READS = 64;
 const MAX_WAIT_MS = 2_000;
+
+/** Returns whether the server wrote the event: stream metadata, tombstones, statistics. */
+export const isSystemEvent = ({ type, stream }: RecordedEvent): boolean =>
+  type.startsWith('$') || stream.startsWith('$');
+
+/** null: the stream has a tombstone. */
+type Page = readonly RecordedEvent[] | null;
+
+export interface Reader extends Pick<EventStore, 'readStream' | 'head'> {
+  /** Returns the newest event of any stream, also of the server's own; null if it has none. */
+  lastEvent(stream: string): Promise<RecordedEvent | null>;
+}
 
 /**
  * Creates a reader of pages, each with a deadline in milliseconds and retries. Concurrency is limited, so that readers
  * that retry after an outage do not use up the connection.
  */
-export function createReader(
-  client: EventStoreDBClient,
-  now: () => number,
-  deadlineMs: number,
-  closing: AbortSignal,
-): Pick<EventStore, 'readStream' | 'head'> {
-  const readPage = createPageReader(deadlineMs, closing);
+export function createReader(nodes: Nodes, now: () => number, deadlineMs: number): Reader {
+  const gate = createSemaphore({
+    limit: MAX_CONCURRENT_READS,
+    maxWaitMs: MAX_WAIT_MS,
+    refusal: (why) => new StoreBusy(why),
+  });
+  const readPage = (request: ReadRequest): Promise<Page> =>
+    gate.enter(async () => {
+      const deadline = performance.now() + deadlineMs;
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await believedPage(nodes, request, deadline);
+        } catch (error) {
+          const wait = RETRY_MS * attempt;
+          if (attempt === ATTEMPTS || performance.now() + wait > deadline)
+            throw new StoreUnavailable((error as Error).message, { cause: error });
+          await pause(wait);
+        }
+      }
+    });
 
   const readStream = (stream: string, options: ReadOptions = {}): AsyncGenerator<RecordedEvent> => {
     const backwards = options.direction === 'backwards';
-    const pageOf = async (from: number | null, maxCount: number) => {
-      const events = await readPage(() =>
-        client.readStream(stream, {
-          direction: backwards ? BACKWARDS : FORWARDS,
-          fromRevision: from !== null ? BigInt(from) : backwards ? END : START,
-          maxCount,
-          requiresLeader: true,
-        }),
-      );
-      return events?.map(toRecordedEvent) ?? null;
-    };
+    const pageOf = (from: number | null, count: number) => readPage({ stream, backwards, from, count });
     return readInPages(pageOf, options, PAGE, now);
   };
 
   /** Skips the server's own events, which followers never see. */
   const head = async (): Promise<Position | null> => {
     let from: Position | null = null;
-    for (let size = HEAD_PAGE; ; size = Math.min(4 * size, MAX_HEAD_PAGE)) {
-      const events = (await readPage(() => allBackwards(client, from, size))) ?? [];
+    for (let count = HEAD_PAGE; ; count = Math.min(4 * count, MAX_HEAD_PAGE)) {
+      const events: Page = (await readPage({ stream: null, backwards: true, from, count })) ?? [];
       const newest = events.find((event) => !isSystemEvent(event));
-      if (newest) return positionOf(newest);
+      if (newest) return newest.position;
       const last = events.at(-1);
       if (!last) return null;
-      from = positionOf(last);
+      from = last.position;
     }
   };
 
-  return { readStream, head };
+  return {
+    readStream,
+    head,
+    lastEvent: async (stream) =>
+      (await readPage({ stream, backwards: true, from: null, count: 1 }))?.at(0) ?? null,
+  };
 }
 
-const allBackwards = (client: EventStoreDBClient, from: Position | null, maxCount: number) =>
-  client.readAll({
-    direction: BACKWARDS,
-    fromPosition: from === null ? END : { commit: from, prepare: from },
-    maxCount,
-    requiresLeader: true,
-  });
-
-/** null: the stream has a tombstone. */
-type PageOfEvents = readonly ClientEvent[] | null;
-
-/** Creates the function that reads one page, with retries, among a limited number of reads. */
-function createPageReader(deadlineMs: number, closing: AbortSignal) {
-  const gate = createSemaphore({
-    limit: MAX_CONCURRENT_READS,
-    maxWaitMs: MAX_WAIT_MS,
-    refusal: (why) => new StoreBusy(why),
-  });
-
-  const tryPage = async (open: () => Cancellable): Promise<PageOfEvents> => {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        const resolved = await collect(open(), deadlineMs);
-        // A read that closing the client cuts off looks complete.
-        if (closing.aborted) throw new StoreUnavailable('the event store is closed');
-        return eventsOf(resolved);
-      } catch (error) {
-        if (error instanceof StreamNotFoundError) return [];
-        if (error instanceof StreamDeletedError) return null;
-        if (error instanceof StoreUnavailable || attempt === ATTEMPTS) throw readError(error);
-        await pause(RETRY_MS * attempt);
-      }
-    }
-  };
-
-  return (open: () => Cancellable): Promise<PageOfEvents> => gate.enter(() => tryPage(open));
+/** Reads a page until its answer can be believed. `deadline`: monotonic. @throws CallFailed */
+async function believedPage(nodes: Nodes, request: ReadRequest, deadline: number): Promise<Page> {
+  for (;;) {
+    const connection = await nodes.connection('reads', deadline - performance.now());
+    const askedAt = performance.now();
+    const page = await pageOn(connection, request, deadline - askedAt).catch((error: CallFailed) => {
+      nodes.failed(connection, error);
+      throw error;
+    });
+    if (await nodes.confirm(connection, askedAt)) return page;
+  }
 }
 
-/** Collects a read. A failed read or a deadline must cancel the call explicitly, or it stays open. */
-async function collect(reading: Cancellable, deadlineMs: number): Promise<ResolvedEvent[]> {
-  const all = async (): Promise<ResolvedEvent[]> => {
-    const events: ResolvedEvent[] = [];
-    for await (const event of reading) events.push(event);
-    return events;
-  };
+async function pageOn(connection: Connection, request: ReadRequest, ms: number): Promise<Page> {
+  const events: RecordedEvent[] = [];
   try {
-    return await within(all(), deadlineMs, () => new StoreUnavailable('no answer to a read in time'));
+    await connection.request(READ, encodeRead(request), ms, (bytes) => {
+      const { event } = decodeRead(bytes);
+      if (event !== null) events.push(event);
+    });
+    return events;
   } catch (error) {
-    void reading.cancel().catch(() => undefined);
-    reading.destroy();
+    if ((error as CallFailed).trailers.exception === 'stream-deleted') return null;
     throw error;
   }
 }

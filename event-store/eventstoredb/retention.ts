@@ -1,11 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import {
-  BACKWARDS,
-  END,
+  AccessDeniedError,
   type EventStoreDBClient,
-  jsonEvent,
-  NO_STREAM,
+  NotLeaderError,
   StreamDeletedError,
-  StreamNotFoundError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
 import { pause, within } from '../../platform/clock/waiting.ts';
@@ -13,26 +11,36 @@ import {
   type EventStore,
   OutcomeUnknown,
   type Revision,
+  StoreUnavailable,
   StreamExpired,
   WrongExpectedRevision,
 } from '../port.ts';
-import { writeError } from './client.ts';
+import type { Appender } from './append.ts';
+import type { Reader } from './read.ts';
 
 type Retention = Pick<EventStore, 'expire' | 'truncateBefore'>;
+
+interface RetentionDeps {
+  readonly client: () => EventStoreDBClient;
+  readonly appender: Appender;
+  readonly lastEvent: Reader['lastEvent'];
+  readonly deadlineMs: number;
+}
 
 const RETRY_MS = 50;
 
 /** Creates tombstones and truncations. Both are idempotent, so callers repeat them after an unknown outcome. */
-export function createRetention(client: EventStoreDBClient, deadlineMs: number): Retention {
-  const call = { requiresLeader: true, deadline: deadlineMs };
-  const timed = <T>(work: Promise<T>): Promise<T> =>
-    within(work, deadlineMs, () => new OutcomeUnknown('no answer in time'));
-
+export function createRetention({ client, appender, lastEvent, deadlineMs }: RetentionDeps): Retention {
   const expire = async (stream: string, last: Revision): Promise<void> => {
+    const options = { requiresLeader: true, deadline: deadlineMs, expectedRevision: BigInt(last) };
     try {
-      await timed(client.tombstoneStream(stream, { ...call, expectedRevision: BigInt(last) }));
+      await within(
+        client().tombstoneStream(stream, options),
+        deadlineMs,
+        () => new OutcomeUnknown('no answer in time'),
+      );
     } catch (raw) {
-      const error = writeError(raw, stream);
+      const error = tombstoneError(raw, stream);
       if (error instanceof StreamExpired) return;
       if (!(error instanceof WrongExpectedRevision)) throw error;
       if (error.actual === null) return; // the stream does not exist
@@ -41,44 +49,57 @@ export function createRetention(client: EventStoreDBClient, deadlineMs: number):
     }
   };
 
-  const lastEvent = async (stream: string) => {
-    const read = { direction: BACKWARDS, fromRevision: END, maxCount: 1, requiresLeader: true } as const;
-    try {
-      const [resolved] = await client.readStream(stream, read).toArray();
-      return resolved?.event;
-    } catch (error) {
-      if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return undefined;
-      throw error;
-    }
-  };
-
   const truncate = async (stream: string, revision: Revision, deadline: number): Promise<void> => {
-    const [last, metadata] = await Promise.all([lastEvent(stream), lastEvent(`$$${stream}`)]);
+    const metadataStream = `$$${stream}`;
+    const [last, metadata] = await Promise.all([lastEvent(stream), lastEvent(metadataStream)]);
     if (!last) return; // the stream does not exist or is empty
     const settings = (metadata?.data ?? {}) as { $tb?: number };
     // A limit beyond the stream's end would hide future events, and truncation cannot be undone.
-    const before = Math.min(revision, Number(last.revision) + 1);
+    const before = Math.min(revision, last.revision + 1);
     if (before <= (settings.$tb ?? 0)) return;
-    const event = jsonEvent({ type: '$metadata', data: { ...settings, $tb: before } });
-    const expectedRevision = metadata ? metadata.revision : NO_STREAM;
+    const event = {
+      id: randomUUID(),
+      type: '$metadata',
+      data: JSON.stringify({ ...settings, $tb: before }),
+      metadata: '',
+    };
     try {
-      await client.appendToStream(`$$${stream}`, event, { ...call, expectedRevision });
+      await appender.appendSerialised(metadataStream, metadata?.revision ?? 'no_stream', [event]);
     } catch (error) {
-      if (!(error instanceof WrongExpectedVersionError) || performance.now() > deadline) throw error;
+      if (!(error instanceof WrongExpectedRevision) || performance.now() > deadline) throw error;
       // Another process changed the metadata, perhaps in an event that is not replicated yet.
       await pause(RETRY_MS);
       await truncate(stream, revision, deadline);
     }
   };
 
-  const truncateBefore = async (stream: string, revision: Revision): Promise<void> => {
-    try {
-      await timed(truncate(stream, revision, performance.now() + deadlineMs));
-    } catch (raw) {
-      const error = writeError(raw, stream);
-      if (!(error instanceof StreamExpired)) throw error;
-    }
+  return {
+    expire,
+    truncateBefore: async (stream, revision) => {
+      try {
+        await truncate(stream, revision, performance.now() + deadlineMs);
+      } catch (error) {
+        if (!(error instanceof StreamExpired)) throw error;
+      }
+    },
   };
+}
 
-  return { expire, truncateBefore };
+/** Errors whose text alone shows that the request was never processed. */
+const NEVER_TAKEN_UP =
+  /No connection established|Name resolution failed|Channel closed before call started|Channel has been shut down|Failed to discover|Server Is Not Ready|No leader info available|waiting for (name resolution|metadata filters|LB pick)/i;
+
+/** Maps an error of the client. Unless the deletion is known to have been rejected, its outcome is unknown. */
+function tombstoneError(error: unknown, stream: string): Error {
+  if (error instanceof OutcomeUnknown) return error;
+  if (error instanceof WrongExpectedVersionError) {
+    // For a missing stream the server reports -1.
+    const actual = Number(error.actualVersion);
+    return new WrongExpectedRevision(stream, actual >= 0 ? actual : null);
+  }
+  if (error instanceof StreamDeletedError) return new StreamExpired(stream);
+  const text = String(error);
+  const refused = error instanceof NotLeaderError || error instanceof AccessDeniedError;
+  if (refused || NEVER_TAKEN_UP.test(text)) return new StoreUnavailable(text, { cause: error });
+  return new OutcomeUnknown(text, { cause: error });
 }

@@ -54,6 +54,8 @@ export function createPostgresEventStore(options: PostgresEventStoreOptions): Ev
   };
 
   return {
+    // Appends commit in groups, one group after another.
+    concurrentCommits: 1,
     append: async (stream, expected, events) =>
       committer.append(stream, expected, serialiseAppend(stream, events)),
     readStream: createStreamReader(query, now),

@@ -99,7 +99,7 @@ export function addressOf(url: string): string {
 
 const HINTS: readonly [RegExp, string][] = [
   [
-    /self.signed|unable to (get|verify)|unknown (ca|authority)|certificate/i,
+    /self.signed|unable to (get|verify)|unknown (ca|authority)/i,
     "name the authority's certificate with tlsCAFile=FILE in EVENTSTORE_URL",
   ],
   [

@@ -33,7 +33,7 @@ export const makeAuthority = async (): Promise<Authority> => {
         ...(validity && { notBeforeDate: validity.from, notAfterDate: validity.to }),
         extensions: [
           { name: 'basicConstraints', cA: false },
-          { name: 'extKeyUsage', serverAuth: true },
+          { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
           {
             name: 'subjectAltName',
             altNames: hosts.map((host) =>

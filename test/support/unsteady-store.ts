@@ -24,7 +24,7 @@ export type Fate =
 
 export const STEADY: Fate = { is: 'taken', landsIn: 1, answersIn: 2 };
 
-export const unsteadyStore = (fateOf: () => Fate) => {
+export const unsteadyStore = (fateOf: () => Fate, concurrentCommits = 1) => {
   const streams = new Map<string, RecordedEvent[]>();
   let position = 0n;
   let appends = 0;
@@ -75,6 +75,7 @@ export const unsteadyStore = (fateOf: () => Fate) => {
   };
 
   const store = {
+    concurrentCommits,
     append,
     readStream: async function* (stream: string, { from = 0, limit = Number.POSITIVE_INFINITY } = {}) {
       yield* (streams.get(stream) ?? []).slice(from, from + limit);

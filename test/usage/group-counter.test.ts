@@ -44,9 +44,11 @@ const usage = (store: Store, keyId = 'k'): number => {
   return requests;
 };
 
-describe('the group commit of counts', () => {
+const LANES = [1, 4];
+
+describe.each(LANES)('the group commit of counts, with %i appends side by side', (lanes) => {
   it('shares one append among the counts of a turn and the next append among later counts', async () => {
-    const store = unsteadyStore(() => ({ is: 'taken', landsIn: 5, answersIn: 10 }));
+    const store = unsteadyStore(() => ({ is: 'taken', landsIn: 5, answersIn: 10 }), lanes);
     const counter = createLookupCounter(store.store, clock);
     const first = [count(counter), count(counter)];
     await vi.advanceTimersByTimeAsync(5);
@@ -58,7 +60,7 @@ describe('the group commit of counts', () => {
   });
 
   it('refuses a count after four seconds and corrects it when it lands later', async () => {
-    const store = unsteadyStore(() => ({ is: 'taken', landsIn: 6_000, answersIn: 6_000 }));
+    const store = unsteadyStore(() => ({ is: 'taken', landsIn: 6_000, answersIn: 6_000 }), lanes);
     const counted = count(createLookupCounter(store.store, clock));
     await vi.advanceTimersByTimeAsync(4_200);
     expect(counted.as).toBe('refused');
@@ -69,7 +71,7 @@ describe('the group commit of counts', () => {
   });
 
   it('refuses a count after two seconds when no append has begun for it, and never writes it', async () => {
-    const store = unsteadyStore(() => ({ is: 'refused', as: 'busy' }));
+    const store = unsteadyStore(() => ({ is: 'refused', as: 'busy' }), lanes);
     const counted = count(createLookupCounter(store.store, clock));
     await vi.advanceTimersByTimeAsync(LATER);
     expect(counted.as).toBe('refused');
@@ -80,7 +82,7 @@ describe('the group commit of counts', () => {
 
   it('gives each count its own two seconds, however long others have waited', async () => {
     let fate: Fate = { is: 'refused', as: 'busy' };
-    const store = unsteadyStore(() => fate);
+    const store = unsteadyStore(() => fate, lanes);
     const counter = createLookupCounter(store.store, clock);
     const early = count(counter);
     await vi.advanceTimersByTimeAsync(1_900);
@@ -94,58 +96,81 @@ describe('the group commit of counts', () => {
   });
 });
 
-describe('a store that hangs, fails and answers late at random', () => {
-  const ms = (max: number) => fc.integer({ min: 0, max });
-  const fate: fc.Arbitrary<Fate> = fc.oneof(
-    {
-      weight: 3,
-      arbitrary: fc.record({ is: fc.constant('taken' as const), landsIn: ms(20), answersIn: ms(20) }),
-    },
-    fc.record({ is: fc.constant('taken' as const), landsIn: ms(5_000), answersIn: ms(6_000) }),
-    fc.record({
-      is: fc.constant('unknown' as const),
-      landsIn: fc.option(ms(12_000)),
-      answersIn: ms(6_000),
-    }),
-    fc.record({
-      is: fc.constant('refused' as const),
-      as: fc.constantFrom('busy' as const, 'unavailable' as const),
-    }),
-  );
-  /** Concurrent counts, and the pause after them. */
-  const burst = fc.record({ counts: fc.integer({ min: 1, max: 30 }), pauseMs: ms(3_000) });
-
-  it('holds exactly the counts that were acknowledged, each acknowledged within its limit', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(burst, { minLength: 1, maxLength: 12 }),
-        fc.array(fate, { minLength: 1, maxLength: 30 }),
-        async (bursts, fates) => {
-          let n = 0;
-          const store = unsteadyStore(() => {
-            n += 1;
-            return fates[n - 1] ?? STEADY;
-          });
-          const counter = createLookupCounter(store.store, clock);
-          const counted: ReturnType<typeof count>[] = [];
-          for (const { counts, pauseMs } of bursts) {
-            for (let i = 0; i < counts; i += 1) counted.push(count(counter));
-            await vi.advanceTimersByTimeAsync(pauseMs);
-          }
-          await vi.advanceTimersByTimeAsync(LATER);
-          expect(counted.filter(({ as }) => as === 'nothing')).toEqual([]);
-          expect(usage(store)).toBe(counted.filter(({ as }) => as === 'durable').length);
-          expect(Math.max(...counted.map(({ afterMs }) => afterMs))).toBeLessThanOrEqual(4_200);
-          const refused = counted.filter(({ as }) => as === 'refused').map(({ afterMs }) => afterMs);
-          // Counts share their limits with others of the same 100 ms.
-          expect(Math.min(...refused, 2_000)).toBeGreaterThanOrEqual(1_900);
-          // No append is still running.
-          const before = store.appends();
-          await vi.advanceTimersByTimeAsync(LATER);
-          expect(store.appends()).toBe(before);
-        },
-      ),
-      { numRuns: 150 },
-    );
+describe('the group commit of counts on a store that commits side by side', () => {
+  it('begins an append while others are under way, on a stream of its own, as many as the store commits', async () => {
+    const store = unsteadyStore(() => ({ is: 'taken', landsIn: 50, answersIn: 100 }), 3);
+    const counter = createLookupCounter(store.store, clock);
+    const counted = [];
+    for (let n = 0; n < 5; n += 1) {
+      counted.push(count(counter));
+      await vi.advanceTimersByTimeAsync(5);
+    }
+    expect(store.appends()).toBe(3);
+    await vi.advanceTimersByTimeAsync(300);
+    // The last two shared one.
+    expect(store.appends()).toBe(4);
+    expect(counted.map(({ as }) => as)).toEqual(Array(5).fill('durable'));
+    expect(new Set(store.events().map(({ stream }) => stream)).size).toBe(3);
+    expect(usage(store)).toBe(5);
+    await counter.close();
   });
 });
+
+describe.each(LANES)(
+  'a store that hangs, fails and answers late at random, with %i appends side by side',
+  (lanes) => {
+    const ms = (max: number) => fc.integer({ min: 0, max });
+    const fate: fc.Arbitrary<Fate> = fc.oneof(
+      {
+        weight: 3,
+        arbitrary: fc.record({ is: fc.constant('taken' as const), landsIn: ms(20), answersIn: ms(20) }),
+      },
+      fc.record({ is: fc.constant('taken' as const), landsIn: ms(5_000), answersIn: ms(6_000) }),
+      fc.record({
+        is: fc.constant('unknown' as const),
+        landsIn: fc.option(ms(12_000)),
+        answersIn: ms(6_000),
+      }),
+      fc.record({
+        is: fc.constant('refused' as const),
+        as: fc.constantFrom('busy' as const, 'unavailable' as const),
+      }),
+    );
+    /** Concurrent counts, and the pause after them. */
+    const burst = fc.record({ counts: fc.integer({ min: 1, max: 30 }), pauseMs: ms(3_000) });
+
+    it('holds exactly the counts that were acknowledged, each acknowledged within its limit', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(burst, { minLength: 1, maxLength: 12 }),
+          fc.array(fate, { minLength: 1, maxLength: 30 }),
+          async (bursts, fates) => {
+            let n = 0;
+            const store = unsteadyStore(() => {
+              n += 1;
+              return fates[n - 1] ?? STEADY;
+            }, lanes);
+            const counter = createLookupCounter(store.store, clock);
+            const counted: ReturnType<typeof count>[] = [];
+            for (const { counts, pauseMs } of bursts) {
+              for (let i = 0; i < counts; i += 1) counted.push(count(counter));
+              await vi.advanceTimersByTimeAsync(pauseMs);
+            }
+            await vi.advanceTimersByTimeAsync(LATER);
+            expect(counted.filter(({ as }) => as === 'nothing')).toEqual([]);
+            expect(usage(store)).toBe(counted.filter(({ as }) => as === 'durable').length);
+            expect(Math.max(...counted.map(({ afterMs }) => afterMs))).toBeLessThanOrEqual(4_200);
+            const refused = counted.filter(({ as }) => as === 'refused').map(({ afterMs }) => afterMs);
+            // Counts share their limits with others of the same 100 ms.
+            expect(Math.min(...refused, 2_000)).toBeGreaterThanOrEqual(1_900);
+            // No append is still running.
+            const before = store.appends();
+            await vi.advanceTimersByTimeAsync(LATER);
+            expect(store.appends()).toBe(before);
+          },
+        ),
+        { numRuns: 150 },
+      );
+    });
+  },
+);
