@@ -1,12 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { Allowance } from '../../../queries/lookup/allowances.ts';
 import type { KeyRow } from '../../../queries/partners/partners.ts';
-import type {
-  Allowance,
-  LookupDay,
-  Range,
-  ReadTrackerDays,
-  TrackerDay,
-} from '../../../read-api/usage/partner-usage.ts';
+import type { LookupDay, Range, ReadTrackerDays, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
 import { csvAnswer } from '../answers.ts';
 import { listTrackers, type Visit } from '../api.ts';
 import {
