@@ -5,6 +5,7 @@ import { type Figures, figuresSchema, KINDS, scaledTo } from '../../cli/capacity
 import { breaksOf, installationsOf, limitsOf, type Settings } from '../../cli/capacity/limits.ts';
 import { HEADROOM, needsOf, operationsOf, PEAK, type Traffic } from '../../cli/capacity/model.ts';
 import shipped from '../../cli/capacity/shipped.json' with { type: 'json' };
+import { CONDITIONS } from '../../operations/conditions.ts';
 import { loadConfig } from '../../platform/config/config.ts';
 
 const FIGURES = figuresSchema.parse(shipped.postgresql);
@@ -127,12 +128,12 @@ describe('what ends first', () => {
     expect(installationsOf(limits, needsOf(figures, 'postgresql', traffic, 1))).toBe(3);
   });
 
-  it('is told by metrics, alerts, problems and headings that exist', () => {
+  it('is told by metrics, alerts, conditions and headings that exist', () => {
     const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
     const [operations, alerts, status] = [
       read('docs/operations.md'),
       read('deploy/prometheus/alerts.yml'),
-      read('cli/operations/status.ts') + read('cli/operations/problems.ts') + read('cli/operations/facts.ts'),
+      read('cli/operations/status.ts') + read('cli/operations/state.ts'),
     ];
     const texts = (['postgresql', 'eventstoredb'] as const)
       .flatMap((store) => limitsOf(FIGURES, store, BUSY, SETTINGS))
@@ -147,7 +148,7 @@ describe('what ends first', () => {
       ...metrics.filter((name) => !operations.includes(name)),
       ...all(/\b(doorplate_nodejs\w+)/g).filter((name) => !alerts.includes(name)),
       ...all(/\b(Doorplate[A-Z]\w+)/g).filter((name) => !alerts.includes(`alert: ${name}\n`)),
-      ...all(/problem (\w+)/g).filter((code) => !status.includes(`'${code}'`)),
+      ...all(/condition (\w+)/g).filter((code) => !CONDITIONS.some((one) => one.code === code)),
       ...all(/status: "([^"]+)"/g).filter((title) => !status.includes(`'${title}'`)),
       ...all(/docs\/operations\.md, ([^);]+)\)/g).filter((name) => !heading(name).test(operations)),
       ...all(/docs\/scaling\.md, ([^)]+)\)/g).filter((name) => !heading(name).test(scaling)),
