@@ -15,7 +15,7 @@ import {
   serialiseAppend,
   WrongExpectedRevision,
 } from '../port.ts';
-import { type CallFailed, type Connection, framed } from './grpc.ts';
+import { type CallFailed, type Connection, framed, UNAUTHENTICATED } from './grpc.ts';
 import { type AppendAnswer, type AppendError, decodeAppended, encodeAppend } from './messages.ts';
 import type { Nodes } from './nodes.ts';
 
@@ -157,8 +157,8 @@ function openLine(connection: Connection, onFailure: (failure: CallFailed) => vo
       isOpen = false;
       for (const [id, { stream }] of waiting) {
         const text = `the connection broke during an append to ${stream}`;
-        const wasSent = failure?.neverSent !== true;
-        take(id)?.reject(wasSent ? new OutcomeUnknown(text) : new StoreUnavailable(failure.message));
+        const isRefused = failure?.neverSent || failure?.code === UNAUTHENTICATED;
+        take(id)?.reject(isRefused ? new StoreUnavailable(failure?.message) : new OutcomeUnknown(text));
       }
       if (failure !== null) onFailure(failure);
     },

@@ -1,5 +1,6 @@
 /** Calls of gRPC over one HTTP/2 connection (the gRPC specification, "gRPC over HTTP2"). */
 import * as http2 from 'node:http2';
+import { isIP } from 'node:net';
 import type { ConnectionSettings, Endpoint } from './connection-string.ts';
 
 /** A call that ended otherwise than with status 0. */
@@ -24,6 +25,7 @@ const DEADLINE_EXCEEDED = 4;
 const RESOURCE_EXHAUSTED = 8;
 const INTERNAL = 13;
 export const UNAVAILABLE = 14;
+export const UNAUTHENTICATED = 16;
 
 /** Above the 16 MiB that the server accepts of one event. */
 const MAX_MESSAGE_BYTES = 20 * 1_048_576;
@@ -129,7 +131,8 @@ export function openConnection(
   const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const session = http2.connect(`${settings.tls ? 'https' : 'http'}://${authority}`, {
     ...settings.tlsOptions,
-    ...(servername === undefined ? {} : { servername }),
+    // An address is no name to ask for.
+    servername: servername ?? (isIP(host) === 0 ? host : ''),
     maxSessionMemory: MAX_SESSION_MEMORY,
     settings: { initialWindowSize: WINDOW_BYTES, enablePush: false },
   });
@@ -215,7 +218,7 @@ export function openConnection(
     const lost = (why: string): CallFailed =>
       new CallFailed(session.destroyed ? UNAVAILABLE : INTERNAL, broken ?? why, {}, !isConnected);
     stream.on('error', (error: Error) => {
-      failure ??= lost(error.message);
+      failure ??= lost(error.cause instanceof Error ? error.cause.message : error.message);
     });
     // The server has ended the call, whatever it could still be sent.
     stream.once('end', () => stream.close());
