@@ -140,18 +140,21 @@ const CASES: readonly (readonly [string, string, string, RegExp | null, string?]
   ['a resolver that does not answer', domain('active', 'dns_timeout'), '', null],
 ];
 
-it.each(CASES)('%s', async (_, tables, code, text, notice) => {
-  await pool.query(tables);
-  onTestFinished(async () => {
-    await pool.query(`truncate read.webhook_health, read.webhook_endpoint, read.webhook_delivery, work.provider_day, work.audit_verdict,
+it.each(CASES.map(([name, ...rest]) => ({ name, rest })))(
+  '$name',
+  async ({ rest: [tables, code, text, notice] }) => {
+    await pool.query(tables);
+    onTestFinished(async () => {
+      await pool.query(`truncate read.webhook_health, read.webhook_endpoint, read.webhook_delivery, work.provider_day, work.audit_verdict,
       work.operator_alert, read.api_key, read.reservation, read.domain`);
-  });
-  const reads = { pool, now: clock.now(), config };
-  const ofStatus = CONDITIONS.filter(({ channels }) => channels.includes('status'));
-  const found = await Promise.all(ofStatus.map((one) => findTold(one, { ...reads, partnerId: null })));
-  const told = text === null ? [] : [expect.objectContaining({ code, text: expect.stringMatching(text) })];
-  expect(found.flat()).toEqual(told);
-  const texts = (await findNotices({ ...reads, partnerId: partner })).map((one) => one.text);
-  expect(texts).toEqual(notice === undefined ? [] : [expect.stringContaining(notice)]);
-  expect(await findNotices({ ...reads, partnerId: randomUUID() })).toEqual([]);
-});
+    });
+    const reads = { pool, now: clock.now(), config };
+    const ofStatus = CONDITIONS.filter(({ channels }) => channels.includes('status'));
+    const found = await Promise.all(ofStatus.map((one) => findTold(one, { ...reads, partnerId: null })));
+    const told = text === null ? [] : [expect.objectContaining({ code, text: expect.stringMatching(text) })];
+    expect(found.flat()).toEqual(told);
+    const texts = (await findNotices({ ...reads, partnerId: partner })).map((one) => one.text);
+    expect(texts).toEqual(notice === undefined ? [] : [expect.stringContaining(notice)]);
+    expect(await findNotices({ ...reads, partnerId: randomUUID() })).toEqual([]);
+  },
+);
