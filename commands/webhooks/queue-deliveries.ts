@@ -106,9 +106,9 @@ async function appendOnce(store: EventStore, stream: string, events: readonly Ne
     } catch (error) {
       if (error instanceof StreamExpired) return false;
       await afterConflict(error);
-      // A conflict alone does not prove that the body is stored: the conflicting event may never be replicated.
-      if (await holdsEvents(store, stream, false)) return true;
-      if (await holdsEvents(store, stream, true)) return false;
+      // A conflict alone does not prove that the body is stored: the conflicting event may be replicated later, or never. Whether it
+      // has expired is asked once it can be read.
+      if (await holdsEvents(store, stream, true)) return holdsEvents(store, stream, false);
     }
   }
 }

@@ -76,7 +76,7 @@ export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
     });
     const left = begun + ms - performance.now();
     const answer = await lineOn(connection).send(stream, expected, events, left);
-    if ('error' in answer) throw refusalOf(answer.error, stream);
+    if (answer.error !== null) throw refusalOf(answer.error, stream);
     return { revision: answer.revision, position: answer.position };
   };
 

@@ -112,8 +112,7 @@ export function encodeRead({ stream, backwards, from, count }: ReadRequest): Uin
 /** Reads a varint of up to 64 bits. Positions and revisions stay far below 2^53. */
 function uint64(reader: Reader): number {
   let value = 0;
-  for (let factor = 1, read = 0; read < 10; factor *= 128, read += 1) {
-    if (reader.pos >= reader.len) break;
+  for (let factor = 1, read = 0; read < 10 && reader.pos < reader.len; factor *= 128, read += 1) {
     const byte = reader.buf[reader.pos] as number;
     reader.pos += 1;
     value += (byte & 127) * factor;
@@ -122,120 +121,153 @@ function uint64(reader: Reader): number {
   throw new Error('a number does not end');
 }
 
-/** Reads the value of a field, by its number. */
-type Fields = Readonly<Record<number, () => unknown>>;
-
-/** Reads the fields of a message up to `end`; others are skipped. */
-function fields(reader: Reader, end: number, read: Fields): void {
-  if (end > reader.len || end < reader.pos) throw new Error('a message is longer than what holds it');
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    const value = read[tag >>> 3];
-    if (value === undefined) reader.skipType(tag & 7);
-    else value();
-  }
-  if (reader.pos !== end) throw new Error('a field is longer than its message');
+/** Reads a length, and returns where that many bytes end. */
+function endIn(reader: Reader): number {
+  const length = reader.uint32();
+  if (length > reader.len - reader.pos) throw new Error('a field is longer than what holds it');
+  return reader.pos + length;
 }
 
-/** Reads a nested message, whose length comes first. */
-const message = (reader: Reader, read: Fields): void => fields(reader, reader.uint32() + reader.pos, read);
-
 /** Reads a text: Node decodes it several times faster than `protobufjs`. */
-const utf8 = (reader: Reader): string => {
-  const bytes = reader.bytes();
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
-};
-
-/** The text in field `number` of a nested message. */
-function textIn(reader: Reader, number: number): string {
-  let text = '';
-  message(reader, { [number]: () => (text = utf8(reader)) });
+function utf8(reader: Reader): string {
+  const end = endIn(reader);
+  const text = (reader.buf as Buffer).toString('utf8', reader.pos, end);
+  reader.pos = end;
   return text;
 }
 
-export type AppendAnswer = { readonly correlationId: string } & (
-  | { readonly revision: Revision; readonly position: Position | null }
-  | { readonly error: AppendError }
-);
+/** How the fields of a message are read into what comes of it, by their numbers. */
+type Fields<T> = Readonly<Record<number, (reader: Reader, into: T) => unknown>>;
+
+/** Reads the fields of a message up to `end`; others are skipped. */
+function fields<T>(reader: Reader, end: number, read: Fields<T>, into: T): T {
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    const readField = read[tag >>> 3];
+    if (readField === undefined) reader.skipType(tag & 7);
+    else readField(reader, into);
+  }
+  if (reader.pos !== end) throw new Error('a field is longer than its message');
+  return into;
+}
+
+/** Reads a nested message, whose length comes first. */
+const message = <T>(reader: Reader, read: Fields<T>, into: T): T => fields(reader, endIn(reader), read, into);
+
+/** @throws Error for bytes that are no such message */
+function decode<T>(bytes: Buffer, read: Fields<T>, into: T): T {
+  const reader = Reader.create(bytes);
+  return fields(reader, reader.len, read, into);
+}
+
+const UUID: Fields<{ text: string }> = { 2: (reader, into) => (into.text = utf8(reader)) };
+const STREAM_IDENTIFIER: Fields<{ text: string }> = { 3: (reader, into) => (into.text = utf8(reader)) };
+const textIn = (reader: Reader, read: Fields<{ text: string }>): string =>
+  message(reader, read, { text: '' }).text;
+
 /** `kind`: the type of the status's details (`WrongExpectedVersion`, `StreamDeleted` …). `actual` null: there is no stream. */
 export interface AppendError {
-  readonly kind: string;
-  readonly message: string;
-  readonly actual: Revision | null;
+  kind: string;
+  message: string;
+  actual: Revision | null;
 }
 
-/** BatchAppendResp. @throws Error, as all that decode here, for bytes that are no such message */
-export function decodeAppended(bytes: Uint8Array): AppendAnswer {
-  const reader = Reader.create(bytes);
-  let correlationId = '';
-  let revision = 0;
-  let position: Position | null = null;
-  let error: AppendError | null = null;
-  const success: Fields = {
-    1: () => (revision = uint64(reader)),
-    3: () => message(reader, { 1: () => (position = BigInt(uint64(reader)) as Position) }),
-  };
-  fields(reader, reader.len, {
-    1: () => (correlationId = textIn(reader, 2)),
-    2: () => (error = statusIn(reader)),
-    3: () => message(reader, success),
-  });
-  return error === null ? { correlationId, revision, position } : { correlationId, error };
+export interface AppendAnswer {
+  correlationId: string;
+  /** null: the append was taken. */
+  error: AppendError | null;
+  revision: Revision;
+  position: Position | null;
 }
 
-/** google.rpc.Status { code = 1, message = 2, details = 3: Any { type_url = 1, value = 2 } } */
-function statusIn(reader: Reader): AppendError {
-  let [said, url] = ['', ''];
-  let details: Uint8Array = new Uint8Array();
-  let actual: Revision | null = null;
-  const any: Fields = { 1: () => (url = utf8(reader)), 2: () => (details = reader.bytes()) };
-  message(reader, { 2: () => (said = utf8(reader)), 3: () => message(reader, any) });
-  const kind = url.slice(url.lastIndexOf('.') + 1);
-  const inner = Reader.create(details);
-  if (kind === 'WrongExpectedVersion') fields(inner, inner.len, { 1: () => (actual = uint64(inner)) });
-  return { kind, message: said, actual };
-}
+const WRONG_EXPECTED_VERSION: Fields<AppendError> = {
+  1: (reader, error) => (error.actual = uint64(reader)),
+};
+/** google.protobuf.Any { type_url = 1, value = 2 } */
+const DETAILS: Fields<AppendError> = {
+  1: (reader, error) => (error.kind = utf8(reader).replace(/^.*\./, '')),
+  2: (reader, error) =>
+    message(reader, error.kind === 'WrongExpectedVersion' ? WRONG_EXPECTED_VERSION : {}, error),
+};
+/** google.rpc.Status */
+const STATUS: Fields<AppendError> = {
+  2: (reader, error) => (error.message = utf8(reader)),
+  3: (reader, error) => message(reader, DETAILS, error),
+};
+const ALL_STREAM_POSITION: Fields<AppendAnswer> = {
+  1: (reader, answer) => (answer.position = BigInt(uint64(reader)) as Position),
+};
+const SUCCESS: Fields<AppendAnswer> = {
+  1: (reader, answer) => (answer.revision = uint64(reader)),
+  3: (reader, answer) => message(reader, ALL_STREAM_POSITION, answer),
+};
+const BATCH_APPEND_RESP: Fields<AppendAnswer> = {
+  1: (reader, answer) => (answer.correlationId = textIn(reader, UUID)),
+  2: (reader, answer) => (answer.error = message(reader, STATUS, { kind: '', message: '', actual: null })),
+  3: (reader, answer) => message(reader, SUCCESS, answer),
+};
+
+export const decodeAppended = (bytes: Buffer): AppendAnswer =>
+  decode(bytes, BATCH_APPEND_RESP, { correlationId: '', error: null, revision: 0, position: null });
 
 export interface ReadAnswer {
-  readonly event: RecordedEvent | null;
-  readonly isCaughtUp: boolean;
+  event: RecordedEvent | null;
+  isCaughtUp: boolean;
 }
 
-/** ReadResp { event = 1: ReadEvent { event = 1 }, caught_up = 8 }; links are not resolved. */
-export function decodeRead(bytes: Uint8Array): ReadAnswer {
-  const reader = Reader.create(bytes);
-  let event: RecordedEvent | null = null;
-  let isCaughtUp = false;
-  const readEvent: Fields = { 1: () => (event = recordedEvent(reader)) };
-  fields(reader, reader.len, {
-    1: () => message(reader, readEvent),
-    8: () => {
-      isCaughtUp = true;
-      message(reader, {});
-    },
-  });
-  return { event, isCaughtUp };
+interface Draft {
+  id: string;
+  stream: string;
+  revision: number;
+  position: number;
+  type: string;
+  isJson: boolean;
+  data: string;
+  metadata: string;
 }
+
+const ENTRY: Fields<{ key: string; value: string }> = {
+  1: (reader, entry) => (entry.key = utf8(reader)),
+  2: (reader, entry) => (entry.value = utf8(reader)),
+};
+const RECORDED_EVENT: Fields<Draft> = {
+  1: (reader, draft) => (draft.id = textIn(reader, UUID)),
+  2: (reader, draft) => (draft.stream = textIn(reader, STREAM_IDENTIFIER)),
+  3: (reader, draft) => (draft.revision = uint64(reader)),
+  5: (reader, draft) => (draft.position = uint64(reader)),
+  6: (reader, draft) => {
+    const { key, value } = message(reader, ENTRY, { key: '', value: '' });
+    if (key === 'type') draft.type = value;
+    else if (key === 'content-type') draft.isJson = value === 'application/json';
+  },
+  7: (reader, draft) => (draft.metadata = utf8(reader)),
+  8: (reader, draft) => (draft.data = utf8(reader)),
+};
+/** Links are not resolved. */
+const READ_EVENT: Fields<ReadAnswer> = {
+  1: (reader, answer) => (answer.event = recordedEvent(reader)),
+};
+const READ_RESP: Fields<ReadAnswer> = {
+  1: (reader, answer) => message(reader, READ_EVENT, answer),
+  8: (reader, answer) => {
+    answer.isCaughtUp = true;
+    message(reader, {}, null);
+  },
+};
+
+export const decodeRead = (bytes: Buffer): ReadAnswer =>
+  decode(bytes, READ_RESP, { event: null, isCaughtUp: false });
 
 function recordedEvent(reader: Reader): RecordedEvent {
-  let [id, stream, metadata, data, key, value] = ['', '', '', '', '', ''];
-  let [revision, position] = [0, 0];
-  const properties: Record<string, string> = {};
-  const entry: Fields = { 1: () => (key = utf8(reader)), 2: () => (value = utf8(reader)) };
-  message(reader, {
-    1: () => (id = textIn(reader, 2)),
-    2: () => (stream = textIn(reader, 3)),
-    3: () => (revision = uint64(reader)),
-    5: () => (position = uint64(reader)),
-    6: () => {
-      message(reader, entry);
-      properties[key] = value;
-    },
-    7: () => (metadata = utf8(reader)),
-    8: () => (data = utf8(reader)),
-  });
-  const { type = '', 'content-type': contentType } = properties;
-  const isJson = contentType === 'application/json';
+  const draft: Draft = {
+    ...{ id: '', stream: '', revision: 0, position: 0 },
+    ...{ type: '', isJson: false, data: '', metadata: '' },
+  };
+  const { isJson, data, metadata, position, id, stream, revision, type } = message(
+    reader,
+    RECORDED_EVENT,
+    draft,
+  );
   return {
     position: BigInt(position) as Position,
     stream,
@@ -254,20 +286,25 @@ export interface Member extends Endpoint {
 
 const LEADER = 8;
 
-/** ClusterInfo { members = 1: MemberInfo { state = 3, is_alive = 4, http_end_point = 5: { address = 1, port = 2 } } } */
-export function decodeGossip(bytes: Uint8Array): Member[] {
-  const reader = Reader.create(bytes);
-  const members: Member[] = [];
-  const member = (): void => {
-    let [host, port, state, isAlive] = ['', 0, 0, false];
-    const endpoint: Fields = { 1: () => (host = utf8(reader)), 2: () => (port = reader.uint32()) };
-    message(reader, {
-      3: () => (state = reader.uint32()),
-      4: () => (isAlive = reader.bool()),
-      5: () => message(reader, endpoint),
-    });
-    members.push({ host, port, isAlive, isLeader: state === LEADER });
-  };
-  fields(reader, reader.len, { 1: member });
-  return members;
+interface MemberInfo {
+  host: string;
+  port: number;
+  state: number;
+  isAlive: boolean;
 }
+const END_POINT: Fields<MemberInfo> = {
+  1: (reader, info) => (info.host = utf8(reader)),
+  2: (reader, info) => (info.port = reader.uint32()),
+};
+const MEMBER_INFO: Fields<MemberInfo> = {
+  3: (reader, info) => (info.state = reader.uint32()),
+  4: (reader, info) => (info.isAlive = reader.bool()),
+  5: (reader, info) => message(reader, END_POINT, info),
+};
+const CLUSTER_INFO: Fields<Member[]> = {
+  1: (reader, members) => {
+    const { state, ...info } = message(reader, MEMBER_INFO, { host: '', port: 0, state: 0, isAlive: false });
+    members.push({ ...info, isLeader: state === LEADER });
+  },
+};
+export const decodeGossip = (bytes: Buffer): Member[] => decode(bytes, CLUSTER_INFO, []);

@@ -180,6 +180,7 @@ describe('messages of the node', () => {
           answer.setSuccess(success);
           expect(decodeAppended(Buffer.concat([more, answer.serializeBinary(), more]))).toEqual({
             correlationId: id,
+            error: null,
             revision,
             position: position === null ? null : BigInt(position),
           });
@@ -203,7 +204,7 @@ describe('messages of the node', () => {
       error.setDetails(details);
       const answer = new streams.BatchAppendResp();
       answer.setError(error);
-      expect(decodeAppended(answer.serializeBinary())).toEqual({
+      expect(decodeAppended(Buffer.from(answer.serializeBinary()))).toMatchObject({
         correlationId: '',
         error: { kind: 'WrongExpectedVersion', message: 'WrongExpectedVersion', actual },
       });
@@ -213,12 +214,15 @@ describe('messages of the node', () => {
   it('are read as the generated client wrote them: caught up, and what is of no interest', () => {
     const caughtUp = new streams.ReadResp();
     caughtUp.setCaughtUp(new streams.ReadResp.CaughtUp());
-    expect(decodeRead(caughtUp.serializeBinary())).toEqual({ event: null, isCaughtUp: true });
+    expect(decodeRead(Buffer.from(caughtUp.serializeBinary()))).toEqual({ event: null, isCaughtUp: true });
     const confirmation = new streams.ReadResp();
     const subscription = new streams.ReadResp.SubscriptionConfirmation();
     subscription.setSubscriptionId(randomUUID());
     confirmation.setConfirmation(subscription);
-    expect(decodeRead(confirmation.serializeBinary())).toEqual({ event: null, isCaughtUp: false });
+    expect(decodeRead(Buffer.from(confirmation.serializeBinary()))).toEqual({
+      event: null,
+      isCaughtUp: false,
+    });
   });
 
   it('are read as the generated client wrote them: the members of a cluster', () => {
@@ -227,7 +231,7 @@ describe('messages of the node', () => {
       { port: 2, leads: false, isAlive: false },
     ]);
     expect(gossip.ClusterInfo.deserializeBinary(bytes).getMembersList()).toHaveLength(2);
-    expect(decodeGossip(bytes)).toEqual([
+    expect(decodeGossip(Buffer.from(bytes))).toEqual([
       { host: '127.0.0.1', port: 1, isAlive: true, isLeader: true },
       { host: '127.0.0.1', port: 2, isAlive: false, isLeader: false },
     ]);
@@ -257,7 +261,9 @@ describe('messages of the node', () => {
   });
 
   it('that end early are refused wherever they are cut', () => {
-    const whole = eventAnswer({ id: randomUUID(), stream: 's-1', revision: 1, position: 9, data: { a: 1 } });
+    const whole = Buffer.from(
+      eventAnswer({ id: randomUUID(), stream: 's-1', revision: 1, position: 9, data: { a: 1 } }),
+    );
     for (let at = 1; at < whole.length; at += 1)
       expect(() => decodeRead(whole.subarray(0, at)), `${at}`).toThrow();
   });

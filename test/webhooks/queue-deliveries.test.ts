@@ -9,7 +9,7 @@ import {
 } from '../../commands/webhooks/queue-deliveries.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { PAYLOAD_PREFIX } from '../../domain/webhooks/events.ts';
-import { StoreUnavailable } from '../../event-store/port.ts';
+import { type EventStore, StoreUnavailable } from '../../event-store/port.ts';
 import { deliveries } from '../../projections/webhooks/deliveries.ts';
 import { faultyStore } from '../support/faulty-store.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
@@ -162,3 +162,25 @@ it('appends the deliveries of one endpoint in one append', async () => {
   const rows = await stack.rows('select from read.webhook_delivery where webhook_id = $1', [endpoint]);
   expect(rows).toHaveLength(50);
 });
+
+it('queues the delivery of a body that a conflicting append stores between two reads', async () => {
+  const one = aNotification(1);
+  await queueAll(one);
+  const again = { ...one, webhook_ids: [randomUUID()] };
+  let reads = 0;
+  // On a cluster an event refuses others before it can be read.
+  const store: EventStore = {
+    ...stack.store,
+    readStream: (stream, options) => {
+      reads += 1;
+      return reads === 1 ? nothingYet() : stack.store.readStream(stream, options);
+    },
+  };
+  await queueDeliveries(store, keys, [again]);
+  expect(reads).toBeGreaterThan(1);
+  expect(await shown(one)).toEqual(
+    eachPending({ ...one, webhook_ids: [...one.webhook_ids, ...again.webhook_ids] }),
+  );
+});
+
+async function* nothingYet(): AsyncGenerator<never> {}
