@@ -1,7 +1,8 @@
-import { describe, it } from 'vitest';
+import { EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
 import { describeEventStore } from './event-store.ts';
-import type { TestedServer } from './suite/context.ts';
+import { event, type TestedServer, unique } from './suite/context.ts';
 
 const IMAGE = 'eventstore/eventstore:24.10';
 const PORT = 2113;
@@ -47,9 +48,60 @@ const containerCanStart = async (): Promise<boolean> => {
   }
 };
 
+/** Releases up to 0.2.0 wrote and read by the official client, and run beside this one during an upgrade. */
+const describeOfficialClient = (url: string): void => {
+  describe('an event of a release that uses the official client', () => {
+    const made = event({ data: { z: 1, a: 'Zürich 🏢', n: [1, { b: null }] } });
+    const { id, type, data, metadata } = made;
+    const opened = () => {
+      const [store, client] = [
+        createEventStoreDb({ url, now: Date.now }),
+        EventStoreDBClient.connectionString(url),
+      ];
+      onTestFinished(async () => {
+        await store.close();
+        await client.dispose();
+      });
+      return { store, client };
+    };
+
+    it('is read here, and the other way round, as the same bytes', async () => {
+      const { store, client } = opened();
+      const [theirs, ours] = [unique(), unique()];
+      const written = jsonEvent({ id, type, data: { ...data }, metadata: { ...metadata } });
+      const first = await client.appendToStream(theirs, [written], { expectedRevision: 'no_stream' });
+      const second = await store.append(ours, 'no_stream', [made]);
+      const [mine] = await Array.fromAsync(store.readStream(theirs));
+      expect(mine).toEqual({ ...made, stream: theirs, revision: 0, position: first.position?.commit });
+      expect(JSON.stringify(mine?.data)).toBe(JSON.stringify(data));
+      const read = async (stream: string) => (await Array.fromAsync(client.readStream(stream))).at(0)?.event;
+      const [one, other] = [await read(theirs), await read(ours)];
+      expect(other).toMatchObject({
+        id,
+        type,
+        data,
+        metadata,
+        isJson: true,
+      });
+      expect(other?.position?.commit).toBe(second.position);
+      expect(JSON.stringify([other?.data, other?.metadata])).toBe(JSON.stringify([one?.data, one?.metadata]));
+    });
+
+    it('is recognised when the other one sends it again', async () => {
+      const { store, client } = opened();
+      const stream = unique();
+      const written = jsonEvent({ id, type, data: { ...data }, metadata: { ...metadata } });
+      await client.appendToStream(stream, [written], { expectedRevision: 'no_stream' });
+      expect(await store.append(stream, 'no_stream', [made])).toMatchObject({ revision: 0 });
+      expect(await Array.fromAsync(store.readStream(stream))).toHaveLength(1);
+    });
+  });
+};
+
 const { EVENTSTORE_URL } = process.env;
 if (EVENTSTORE_URL !== undefined) {
   describeEventStore('EventStoreDB', async () => named(EVENTSTORE_URL));
+  describeOfficialClient(EVENTSTORE_URL);
 } else if (await containerCanStart()) {
   describeEventStore('EventStoreDB', startContainer);
 } else {

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import gossip from '@eventstore/db-client/generated/gossip_pb.js';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
-import status from '@eventstore/db-client/generated/status_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import fc from 'fast-check';
-import any from 'google-protobuf/google/protobuf/any_pb.js';
+import protobuf from 'protobufjs/minimal.js';
 import { describe, expect, it } from 'vitest';
 import { createUnframer, framed } from '../../event-store/eventstoredb/grpc.ts';
 import {
@@ -16,6 +15,7 @@ import {
 } from '../../event-store/eventstoredb/messages.ts';
 import { eventAnswer, type FakeEvent, gossipAnswer } from '../support/fake-node.ts';
 
+const { Writer } = protobuf;
 const RUNS = { numRuns: 300 };
 const text = fc.string({ unit: 'grapheme', maxLength: 40 });
 const whole = fc.maxSafeNat();
@@ -196,15 +196,23 @@ describe('messages of the node', () => {
       const wrong = new shared.WrongExpectedVersion();
       if (actual === null) wrong.setCurrentNoStream(new shared.Empty());
       else wrong.setCurrentStreamRevision(String(actual));
-      const details = new any.Any();
-      details.pack(wrong.serializeBinary(), 'event_store.client.WrongExpectedVersion');
-      const error = new status.Status();
-      error.setCode(9);
-      error.setMessage('WrongExpectedVersion');
-      error.setDetails(details);
-      const answer = new streams.BatchAppendResp();
-      answer.setError(error);
-      expect(decodeAppended(Buffer.from(answer.serializeBinary()))).toMatchObject({
+      const details = Writer.create()
+        .uint32(10)
+        .string('type.googleapis.com/event_store.client.WrongExpectedVersion')
+        .uint32(18)
+        .bytes(wrong.serializeBinary())
+        .finish();
+      const error = Writer.create()
+        .uint32(18)
+        .string('WrongExpectedVersion')
+        .uint32(26)
+        .bytes(details)
+        .finish();
+      const bytes = Buffer.from(Writer.create().uint32(18).bytes(error).finish());
+      expect(streams.BatchAppendResp.deserializeBinary(bytes).getError()?.getMessage()).toBe(
+        'WrongExpectedVersion',
+      );
+      expect(decodeAppended(bytes)).toMatchObject({
         correlationId: '',
         error: { kind: 'WrongExpectedVersion', message: 'WrongExpectedVersion', actual },
       });

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { inChunks } from '../../../domain/kernel/chunks.ts';
 import {
   AppendTooLarge,
   MAX_APPEND_BYTES,
   type NewEvent,
+  StoreBusy,
   WrongExpectedRevision,
 } from '../../../event-store/port.ts';
 import { all, event, events, ids, refusal, type SuiteContext, unique } from './context.ts';
@@ -104,6 +106,27 @@ export const appends = ({ open }: SuiteContext): void => {
       );
       expect(new Set(lengths)).toEqual(new Set([2]));
     });
+  });
+
+  describe('ten thousand appends at once', () => {
+    it('end each as stored or as refused, and one event has one outcome', async () => {
+      const store = open({ deadlineMs: 20_000 });
+      const stream = unique();
+      const outcomes = await Promise.all(
+        Array.from({ length: 10_000 }, (_, n) =>
+          store.append(`${stream}-${n % 2_500}`, 'any', [event()]).catch((error: unknown) => error),
+        ),
+      );
+      const failed = outcomes.filter((outcome) => outcome instanceof Error);
+      for (const error of failed) expect(error).toBeInstanceOf(StoreBusy);
+      const streams = Array.from({ length: 2_500 }, (_, n) => `${stream}-${n}`);
+      let stored = 0;
+      for (const lot of inChunks(streams, 50)) {
+        const read = await Promise.all(lot.map((one) => all(store.readStream(one))));
+        stored += read.flat().length;
+      }
+      expect(stored).toBe(outcomes.length - failed.length);
+    }, 60_000);
   });
 
   describe('a resend', () => {

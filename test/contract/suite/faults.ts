@@ -167,7 +167,9 @@ export const faults = ({ open, openBehindProxy }: SuiteContext): void => {
         [1, 2, 3].map(() => refusal(store.append(unique(), 'no_stream', [event()]))),
       );
       const read = refusal(all(store.readStream(unique())));
+      const began = performance.now();
       await store.close();
+      expect(performance.now() - began).toBeLessThan(2_000 + GRACE_MS);
       following.abort();
       proxy.cut();
       for (const error of await appended) {
