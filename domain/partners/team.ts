@@ -151,6 +151,10 @@ export const teamDecider: Decider<Team, TeamCommand, TeamEvent, TeamRefusal> = {
 type Decision = Result<readonly TeamEvent[], TeamRefusal>;
 type Command<Type extends TeamCommand['type']> = Extract<TeamCommand, { readonly type: Type }>;
 
+/** Whether a user that the read model has as an owner still is one here. */
+const isOwner = ({ roles, removed }: Team, user_id: string): boolean =>
+  !removed.has(user_id) && (roles.get(user_id) ?? 'owner') === 'owner';
+
 function decideMember(command: Command<'ChangeRole'> | Command<'RemoveMember'>, team: Team): Decision {
   const { roles, removed } = team;
   const { type, partner_id, user_id, owners, at } = command;
@@ -158,8 +162,8 @@ function decideMember(command: Command<'ChangeRole'> | Command<'RemoveMember'>, 
   if (removed.has(user_id)) return isRemoval ? accept([]) : refuse('user_not_found');
   const before = roles.get(user_id) ?? command.role;
   if (!isRemoval && command.wanted === before) return accept([]);
-  const isOwner = (id: string): boolean => !removed.has(id) && (roles.get(id) ?? 'owner') === 'owner';
-  if (before === 'owner' && !owners.some((id) => id !== user_id && isOwner(id))) return refuse('last_owner');
+  if (before === 'owner' && !owners.some((id) => id !== user_id && isOwner(team, id)))
+    return refuse('last_owner');
   const of = { user_id, partner_id };
   const staysOwner = !isRemoval && command.wanted === 'owner';
   return accept([
@@ -193,12 +197,12 @@ const withdrawal = (
   data: { partner_id, invitation_id, role, withdrawn_at: isoTime(at) },
 });
 
-function invite(command: Command<'Invite'>, { invitations, roles, removed }: Team): Decision {
+function invite(command: Command<'Invite'>, team: Team): Decision {
+  const { invitations } = team;
   const { partner_id, invitation_id, role, made_by, note, digest, at } = command;
   if (invitations.has(invitation_id)) return accept([]);
   // The page has asked the read model, which an append may have overtaken.
-  if (made_by !== null && (removed.has(made_by) || (roles.get(made_by) ?? 'owner') !== 'owner'))
-    return refuse('owner_required');
+  if (made_by !== null && !isOwner(team, made_by)) return refuse('owner_required');
   if ([...note].length > MAX_NOTE || /\p{Cc}|\p{Cs}/u.test(note)) return refuse('invalid_note');
   const open = [...invitations.values()].filter(
     ({ state, expires_at }) => state === 'open' && expires_at > at,
