@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
 import { CONDITIONS, findNotices, findTold } from '../../operations/conditions.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 const clock = manualClock();
@@ -20,7 +20,7 @@ let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
   database = await testDatabase();
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  pool = testPool(database, 2);
 });
 afterAll(async () => {
   await pool.end();

@@ -1,10 +1,10 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { findDueEndpoints, type Watched } from '../../processors/webhooks/delivery/due-endpoints.ts';
 import { readDue } from '../../queries/webhooks/endpoint-state.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { insertEndpoint, insertPendingDeliveries } from '../support/pending-deliveries.ts';
 
@@ -13,7 +13,7 @@ let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
   database = await testDatabase();
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  pool = testPool(database, 2);
   const recordedAt = clock.now() - DAY;
   const expired = await insertEndpoint(pool, 3);
   await insertPendingDeliveries(pool, expired, { count: 3, recordedAt, payloadExpiresAt: clock.now() - 1 });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { v5 as uuidv5 } from 'uuid';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, HOUR, isoTime, MINUTE, utcDay } from '../../domain/kernel/time.ts';
@@ -13,7 +13,7 @@ import {
   recordConditions,
 } from '../../processors/operations/operator-alerts.ts';
 import type { SendResult } from '../../processors/webhooks/delivery/sender.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 const clock = manualClock();
@@ -31,7 +31,7 @@ let pool: pg.Pool;
 
 beforeAll(async () => {
   database = await testDatabase();
-  pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  pool = testPool(database, 2);
 });
 afterAll(async () => {
   await pool.end();

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY } from '../../domain/kernel/time.ts';
 import { createDayKeys, type DayKey, type DayKeys } from '../../platform/crypto/keyring.ts';
 import { masterKeyFrom } from '../../platform/crypto/master-key.ts';
 import { NOON } from '../support/api.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 const TODAY = '2026-03-14';
@@ -14,8 +14,7 @@ let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
   database = await testDatabase();
-  pool = new pg.Pool({ connectionString: database.url });
-  pool.on('error', () => undefined);
+  pool = testPool(database);
 });
 beforeEach(() => pool.query('delete from work.keyring'));
 afterAll(async () => {
@@ -69,7 +68,7 @@ describe('a day key that another process destroyed while its clock was ahead', (
 });
 
 it('is served from memory while PostgreSQL cannot be reached', async () => {
-  const gone = new pg.Pool({ connectionString: database.url });
+  const gone = testPool(database);
   const keys = createDayKeys({ pool: gone, master, clock: { now: () => NOON }, recheckMs: 0 });
   await keys.of(TODAY);
   await gone.end();

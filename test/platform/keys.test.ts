@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keyedDigest, resealKeys, serviceKey } from '../../platform/crypto/keyring.ts';
 import {
@@ -12,15 +12,14 @@ import {
   loadMasterKey,
   masterKeyFrom,
 } from '../../platform/crypto/master-key.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
 let folder: string;
 beforeAll(async () => {
   database = await testDatabase();
-  pool = new pg.Pool({ connectionString: database.url });
-  pool.on('error', () => undefined);
+  pool = testPool(database);
   folder = await mkdtemp(join(tmpdir(), 'doorplate-keys-'));
 });
 afterAll(async () => {

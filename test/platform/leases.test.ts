@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import pg from 'pg';
+import type pg from 'pg';
 import pino from 'pino';
 import { it as base, describe, expect } from 'vitest';
 import { systemClock } from '../../platform/clock/clock.ts';
 import { enterLeases } from '../../platform/leases/leases.ts';
-import { testDatabase } from '../support/database.ts';
+import { testDatabase, testPool } from '../support/database.ts';
 import { until } from '../support/until.ts';
 
 const log = pino({ level: 'silent' });
@@ -23,8 +23,7 @@ interface Stage {
 /** Each test has a database of its own, because leases are shared by all processes on one. */
 const it = base.extend('stage', async ({ task: _task }, { onCleanup }): Promise<Stage> => {
   const database = await testDatabase();
-  const pool = new pg.Pool({ connectionString: database.url, max: 2 });
-  pool.on('error', () => undefined);
+  const pool = testPool(database, 2);
   const children: ChildProcess[] = [];
   onCleanup(async () => {
     for (const child of children) child.kill('SIGKILL');

@@ -1,16 +1,15 @@
 import fc from 'fast-check';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLocalLimiter, createRateLimiter, sweepRates } from '../../platform/limits/rate-limit.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
 let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
   database = await testDatabase();
-  pool = new pg.Pool({ connectionString: database.url, max: 4 });
-  pool.on('error', () => undefined);
+  pool = testPool(database, 4);
 });
 afterAll(async () => {
   await pool.end();

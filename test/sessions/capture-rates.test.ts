@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLocalLimiter, createRateLimiter, type RateLimiter } from '../../platform/limits/rate-limit.ts';
 import { type CaptureRates, createCaptureRates } from '../../write-api/sessions/collect.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 import { type ManualClock, manualClock } from '../support/manual-clock.ts';
 
 const CEILINGS = {
@@ -91,7 +91,7 @@ describe('captures in several processes', () => {
   let pool: pg.Pool;
   beforeAll(async () => {
     database = await testDatabase();
-    pool = new pg.Pool({ connectionString: database.url, max: 4 });
+    pool = testPool(database, 4);
   });
   afterAll(async () => {
     await pool.end();

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
-import pg from 'pg';
+import type pg from 'pg';
 import { buildApi } from '../../bin/api.ts';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { startWorkers, type Workers } from '../../bin/workers.ts';
@@ -16,7 +16,7 @@ import { createLogger } from '../../platform/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../platform/telemetry/metrics.ts';
 import type { Provider } from '../../processors/lookup/providers/provider.ts';
 import { allProjections } from '../../projections/all.ts';
-import { type TestDatabase, testDatabase } from './database.ts';
+import { type TestDatabase, testDatabase, testPool } from './database.ts';
 import { MASTER_KEY } from './doorplate.ts';
 import { eventually } from './eventually.ts';
 import { type Key, makeKey } from './keys.ts';
@@ -96,9 +96,7 @@ export const startApi = async (options: ApiOptions = {}): Promise<TestApi> => {
     metrics,
   );
   await api.app.ready();
-  const sql = new pg.Pool({ connectionString: database.url, max: 2 });
-  // Its connections are still closing when its database is dropped.
-  sql.on('error', () => undefined);
+  const sql = testPool(database, 2);
 
   const inject = (key: Key | null, { headers = {}, ...rest }: InjectOptions) =>
     api.app.inject({

@@ -35,6 +35,13 @@ export async function testDatabase(): Promise<TestDatabase> {
   };
 }
 
+/** Opens a pool. It ends before its connections have: dropping the database may still break them off, which is no error. */
+export function testPool({ url }: Pick<TestDatabase, 'url'>, max?: number): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, max });
+  pool.on('error', () => undefined);
+  return pool;
+}
+
 /** Creates a database without tables: no migration has run in it. */
 export async function emptyDatabase(): Promise<TestDatabase> {
   const { adminUrl, prefix } = inject('testServer');

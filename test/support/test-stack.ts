@@ -6,7 +6,7 @@ import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { Tail } from '../../event-store/tail.ts';
 import { createProgress, type Progress } from '../../projections/progress.ts';
 import type { Projection } from '../../projections/projection.ts';
-import { type TestDatabase, testDatabase } from './database.ts';
+import { type TestDatabase, testDatabase, testPool } from './database.ts';
 import { startProjections } from './leading.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 
@@ -36,8 +36,7 @@ const START = Date.parse('2026-03-01T12:00:00.000Z');
 /** `database`: replaces a new one; it is dropped with the stack all the same. */
 export const startTestStack = async (database?: TestDatabase): Promise<TestStack> => {
   const { url, drop } = database ?? (await testDatabase());
-  const pool = new pg.Pool({ connectionString: url, max: 5 });
-  pool.on('error', () => undefined);
+  const pool = testPool({ url }, 5);
   const clock = manualClock(START);
   const now = () => clock.now();
   const store = createPostgresEventStore({ url, now });

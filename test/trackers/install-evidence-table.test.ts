@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { networkOf } from '../../http/server/visitor.ts';
 import { createInstallEvidence, forgetInstallEvidence } from '../../processors/sessions/install-evidence.ts';
 import { readInstallEvidence } from '../../queries/trackers/install-evidence.ts';
-import { type TestDatabase, testDatabase } from '../support/database.ts';
+import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 import { manualClock, NOON } from '../support/manual-clock.ts';
 
 const clock = manualClock();
@@ -13,8 +13,7 @@ let database: TestDatabase;
 let pool: pg.Pool;
 beforeAll(async () => {
   database = await testDatabase();
-  pool = new pg.Pool({ connectionString: database.url });
-  pool.on('error', () => undefined);
+  pool = testPool(database);
 });
 afterAll(async () => {
   await pool.end();
