@@ -24,7 +24,7 @@ afterAll(async () => {
   await removeDataFolder(backup);
 });
 
-it('a copy of the data folder, made by the steps of docs/operations.md, contains the whole product', async () => {
+it('a copy of the data folder, made by the steps of docs/backup-and-upgrade.md, contains the whole product', async () => {
   const key = service.demoKey();
   const tracker = await service.call('POST', '/v1/trackers', {
     key,

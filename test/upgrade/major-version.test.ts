@@ -55,7 +55,7 @@ describe('the embedded PostgreSQL after a major version', () => {
   it('refuses the data folder of 17 and names the steps', async () => {
     const { code, stderr } = await doorplateHere(['store', 'load', dump], { DATA_DIR: dataDir });
     expect(code).toBe(1);
-    expect(stderr).toContain("PostgreSQL 17's and this is 18: see docs/operations.md, Upgrading");
+    expect(stderr).toContain("PostgreSQL 17's and this is 18: see docs/backup-and-upgrade.md, Upgrading");
   });
 
   it('gives the same answers from a dump made under 17', { timeout: 60_000 }, async () => {
