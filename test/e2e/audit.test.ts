@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { doorplateHere, type Environment, MASTER_KEY } from '../support/doorplate.ts';
-import { reap } from '../support/reaped.ts';
 import { complete, completedReveal } from '../support/reveals.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 import { verify } from '../support/verifier.ts';
 
 let database: TestDatabase;
@@ -17,8 +17,7 @@ let env: Environment;
 let partner: string;
 beforeAll(async () => {
   database = await testDatabase();
-  folder = makeDataFolder();
-  reap({ folder });
+  folder = makeTestFolder();
   env = { DATABASE_URL: database.url, DATA_DIR: folder, MASTER_KEY };
   partner = JSON.parse((await doorplateHere(['partner', 'create', 'acme', '--json'], env)).stdout).partner_id;
   const store = createPostgresEventStore({ url: database.url, now: Date.now });

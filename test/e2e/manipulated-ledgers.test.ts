@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { copyDatabase, type TestDatabase, testDatabase } from '../support/database.ts';
 import { doorplateHere, type Environment, MASTER_KEY } from '../support/doorplate.ts';
 import { type Manipulation, manipulations } from '../support/manipulations.ts';
-import { reap } from '../support/reaped.ts';
 import { complete, completedReveal } from '../support/reveals.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 import { verify } from '../support/verifier.ts';
 
 let original: TestDatabase;
@@ -20,8 +20,7 @@ const envOf = ({ url }: TestDatabase): Environment => ({ DATABASE_URL: url, DATA
 
 beforeAll(async () => {
   original = await testDatabase();
-  folder = makeDataFolder();
-  reap({ folder });
+  folder = makeTestFolder();
   const env = envOf(original);
   partner = JSON.parse((await doorplateHere(['partner', 'create', 'acme', '--json'], env)).stdout).partner_id;
   const store = createPostgresEventStore({ url: original.url, now: Date.now });

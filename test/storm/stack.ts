@@ -1,9 +1,9 @@
 /** The service of a storm: two api and two workers processes, their stores, and the outside world. */
 import type { ServerResponse } from 'node:http';
+import { freePort } from '../../cli/installation/free-port.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { type Environment, MASTER_KEY } from '../support/doorplate.ts';
 import { COMPANY, respond, startProvider } from '../support/http-provider.ts';
-import { freePort } from '../support/ports.ts';
 import { type Received, startReceiver } from '../support/receiver.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { allowReceivers } from '../support/webhook-sink.ts';

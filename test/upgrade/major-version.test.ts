@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { manualClock, startApi } from '../support/api.ts';
 import { KEPT } from '../support/backup.ts';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { doorplateHere, MASTER_KEY } from '../support/doorplate.ts';
 import { answersOf, type Surroundings, settled, startSurroundings } from '../support/everything.ts';
-import { reap } from '../support/reaped.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 import { comparable, RECORDED_AT, readDumpAnswers, writeRecordedDump } from './recorded.ts';
 
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
@@ -37,8 +37,7 @@ const startUnder17 = async (): Promise<void> => {
 beforeAll(async () => {
   around = await startSurroundings();
   recorded = readDumpAnswers('postgresql-17', around);
-  dataDir = makeDataFolder();
-  reap({ folder: dataDir });
+  dataDir = makeTestFolder();
   dump = join(dataDir, 'dump');
   await startUnder17();
   writeRecordedDump('postgresql-17', dump, around);
