@@ -16,6 +16,7 @@ describe('docs/reference/events.md', () => {
 
 What the event store holds, by kind of stream. Names and shapes are a storage format: a test compares this page with the
 code. Fields within fields have dotted names, \`[]\` are the items of an array and \`*\` the values of an object.
+\`doorplate events\` shows personal fields on request, and secret ones never.
 
 Every event's metadata has \`$correlationId\` (the request, or the run of a processor, that set it off), \`$causationId\`
 (what directly led to it), \`at\` (ISO 8601, by the process's clock) and, where they apply, \`partner_id\`, \`key_id\`,
