@@ -76,6 +76,18 @@ describe('doorplate audit billing', () => {
     expect(await verify(partner, entries, anchor)).toEqual({ code: 0, stdout: '2026-03 2\nOK\n' });
   });
 
+  it('refuses a changed anchor by its signature, as the independent verifier does', async () => {
+    const [line = ''] = (await doorplateHere(['audit', 'anchor', '--partner', 'acme'], env)).stdout.split(
+      '\n',
+    );
+    const changed = join(folder, 'changed.jsonl');
+    await writeFile(changed, `${JSON.stringify({ ...JSON.parse(line), entries: 2 })}\n`);
+    const { code, stdout } = await audit('--partner', 'acme', '--json', '--anchor', changed);
+    const { differences } = JSON.parse(stdout);
+    expect([code, differences.map(({ kind }: { kind: string }) => kind)]).toEqual([1, ['anchor_signature']]);
+    expect((await verify(partner, [], changed)).stdout).toMatch(/^anchor_signature: /);
+  });
+
   it('exits with 1 and names the differences', async () => {
     const anchor = 'f'.repeat(64);
     const client = new pg.Client({ connectionString: database.url });
