@@ -159,7 +159,7 @@ async function list(deps: ActivityDeps, visit: Visit): Promise<Reply> {
   const last = found.length > PAGE ? rows.at(-1) : undefined;
   const query = queryOf(visit, filter);
   return show(visit, {
-    title: 'ActivityRow',
+    title: 'Activity',
     section: 'Settings',
     tab: PATH,
     ...(rows.length > 0
