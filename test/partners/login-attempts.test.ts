@@ -4,12 +4,10 @@ import { userIdOf } from '../../commands/partners/manage-user.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import { masterKeyFrom } from '../../platform/crypto/master-key.ts';
 import { createRateLimiter } from '../../platform/limits/rate-limit.ts';
-import {
-  createDashboardLogins,
-  createLogins,
-  type DashboardLogins,
-  setPassword,
-} from '../../processors/partners/logins.ts';
+import { createDashboardLogins, type DashboardLogins } from '../../processors/partners/log-in.ts';
+import { createLoginLimits } from '../../processors/partners/login-limits.ts';
+import { createLogins } from '../../processors/partners/logins.ts';
+import { setPassword } from '../../processors/partners/passwords.ts';
 import { createSecondFactors, type SecondFactors } from '../../processors/partners/second-factor.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -27,10 +25,10 @@ let logins: DashboardLogins;
 let factors: SecondFactors;
 beforeAll(async () => {
   stack = await startTestStack();
-  const limiter = createRateLimiter({ ...stack, alone: () => true });
+  const limits = createLoginLimits(createRateLimiter({ ...stack, alone: () => true }));
   const digest = (text: string) => `signed(${text})`.replaceAll(/[ .]/g, '_');
   factors = createSecondFactors({ ...stack, master: masterKeyFrom(Buffer.alloc(32)), digest });
-  logins = createDashboardLogins({ ...stack, limiter, logins: createLogins(stack), factors, digest });
+  logins = createDashboardLogins({ ...stack, limits, logins: createLogins(stack), factors, digest });
 });
 afterAll(() => stack.close());
 // Past the window that wrong passwords are counted in.
@@ -162,9 +160,12 @@ it('a device keeps its cookie over logins', async () => {
 
 it('wrong passwords of a user who is logged in are limited to 10, and the right one spends nothing', async () => {
   const { userId } = await aUser();
-  const change = async (current: string): Promise<string | number | null> =>
-    (await logins.admitPasswordChange(userId)) ??
-    logins.changePassword(userId, { current, password: PASSWORD, token: '', browser: null }, stack.context());
-  for (let nth = 0; nth < 10; nth += 1) expect(await change('wrong')).toBeNull();
-  expect(await change('wrong')).toBeGreaterThan(0);
+  const given = { current: 'wrong', password: PASSWORD, token: '', browser: null };
+  expect(await logins.prove(userId, PASSWORD)).toBeNull();
+  for (let nth = 0; nth < 5; nth += 1) {
+    expect(await logins.prove(userId, 'wrong')).toBe('wrong');
+    expect(await logins.changePassword(userId, given, stack.context())).toBe('wrong');
+  }
+  expect(await logins.prove(userId, PASSWORD)).toBeGreaterThan(0);
+  expect(await logins.changePassword(userId, given, stack.context())).toHaveProperty('retryAfter');
 });
