@@ -50,6 +50,17 @@ export interface ErrorAnswer {
   readonly retryAfter?: number;
 }
 
+/** A refusal in the words of a page. `retryAfter`: seconds until a repeat may succeed. */
+export const errorAnswer = (
+  status: number,
+  code: string,
+  message: string,
+  retryAfter?: number,
+): ErrorAnswer => ({
+  ...{ ok: false, status, code, message },
+  ...(retryAfter === undefined ? {} : { retryAfter }),
+});
+
 export type ApiAnswer<T> = { readonly ok: true; readonly status: number; readonly body: T } | ErrorAnswer;
 
 export interface CallOptions {
@@ -106,19 +117,17 @@ export function createApi({ routes, admit }: ApiDeps) {
   };
 }
 
-const READ_ONLY: ErrorAnswer = {
-  ok: false,
-  status: 403,
-  code: 'role_required',
-  message: 'Your role is read-only, so nothing was changed. An owner of the team can give you another role.',
-};
+const READ_ONLY = errorAnswer(
+  403,
+  'role_required',
+  'Your role is read-only, so nothing was changed. An owner of the team can give you another role.',
+);
 
-const SUSPENDED: ErrorAnswer = {
-  ok: false,
-  status: 403,
-  code: 'partner_suspended',
-  message: 'This account is suspended, so nothing was changed. Ask the operator of this service.',
-};
+const SUSPENDED = errorAnswer(
+  403,
+  'partner_suspended',
+  'This account is suspended, so nothing was changed. Ask the operator of this service.',
+);
 
 const requestOf = (
   { id, receivedAt, startedAt, peer, params: own }: ApiRequest,

@@ -1,6 +1,10 @@
 import { weaknessOf } from '../../platform/crypto/password-strength.ts';
 import { field, type Html, html } from './components.ts';
 
+/** What somebody is told who may try again after these seconds. */
+export const tooManyAttempts = (wait: number): string =>
+  `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`;
+
 const MIN_LENGTH = 12;
 const MAX_LENGTH = 200;
 

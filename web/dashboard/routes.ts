@@ -15,6 +15,7 @@ import {
 } from './api.ts';
 import { alert, form as formTag, html, proofField } from './components.ts';
 import { showBare } from './layout.ts';
+import { tooManyAttempts } from './passwords.ts';
 import { scopeIn } from './scope.ts';
 import type { LoginServices } from './services.ts';
 import { timesIn } from './times.ts';
@@ -220,7 +221,7 @@ function proofPage(page: PageContext, action: string, refused: 'wrong' | number 
         }
       : {
           code: 'too_many_attempts',
-          message: `Too many attempts. Wait ${Math.ceil((refused ?? 0) / 60)} min, then try again. Nothing was changed.`,
+          message: `${tooManyAttempts(refused ?? 0)} Nothing was changed.`,
         };
   const fields = [...page.form].filter(([name]) => name !== 'csrf' && name !== 'proof');
   return showBare(

@@ -2,7 +2,7 @@ import type { Reply } from '../../../http/contract/route.ts';
 import { RATES } from '../../../processors/partners/login-limits.ts';
 import type { ListedLogin } from '../../../processors/partners/logins.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
-import { commandOf, type PageContext, type Refused, textOf } from '../api.ts';
+import { commandOf, errorAnswer, type PageContext, type Refused, textOf } from '../api.ts';
 import {
   alert,
   badge,
@@ -17,7 +17,7 @@ import {
   table,
 } from '../components.ts';
 import { show, showBare } from '../layout.ts';
-import { newPasswordFields, problemWithPassword } from '../passwords.ts';
+import { newPasswordFields, problemWithPassword, tooManyAttempts } from '../passwords.ts';
 import { get, type PageRoute, post, SECOND_FACTOR_PATH } from '../routes.ts';
 import { browserIn, type LoginServices } from '../services.ts';
 
@@ -179,7 +179,7 @@ async function setZone(services: LoginServices, page: PageContext): Promise<Repl
   const zone = zoneNamed(textOf(page, 'time_zone'));
   if (zone === null) {
     const message = 'There is no such time zone. Choose one of the list.';
-    return account(services, page, { ok: false, status: 400, code: 'invalid_time_zone', message });
+    return account(services, page, errorAnswer(400, 'invalid_time_zone', message));
   }
   await services.setTimeZone(page.user.user_id, zone);
   return redirectAfterPost(PATH, 'time-zone-set');
@@ -227,8 +227,7 @@ async function changePassword(services: LoginServices, page: PageContext): Promi
   if (changed === 'wrong') return passwordPage(page, 'The password until now is wrong.');
   if ('retryAfter' in changed) {
     const { retryAfter } = changed;
-    const message = `Too many attempts. Wait ${Math.ceil(retryAfter / 60)} min, then try again.`;
-    return passwordPage(page, message, retryAfter);
+    return passwordPage(page, tooManyAttempts(retryAfter), retryAfter);
   }
   // A first login goes on to Home, which has the next steps; who came from the account returns there.
   return redirectAfterPost(

@@ -6,14 +6,7 @@ import { listMonths, type UnitsOfMonth } from '../../../queries/billing/reveal-u
 import { listActors } from '../../../queries/partners/partners.ts';
 import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
 import { csvAnswer, fileAnswer, redirectAfterPost } from '../answers.ts';
-import {
-  commandOf,
-  type ErrorAnswer,
-  listTrackers,
-  mayChange,
-  type PageContext,
-  type Refused,
-} from '../api.ts';
+import { commandOf, errorAnswer, listTrackers, mayChange, type PageContext, type Refused } from '../api.ts';
 import {
   type Content,
   copyable,
@@ -54,12 +47,7 @@ async function readMonths({ reads, user }: PageContext): Promise<readonly UnitsO
   return listMonths(reads.db, user.partner_id);
 }
 
-const NO_MONTH: ErrorAnswer = {
-  ok: false,
-  status: 404,
-  code: 'month_not_found',
-  message: 'There is no such month. Choose one of the list.',
-};
+const NO_MONTH = errorAnswer(404, 'month_not_found', 'There is no such month. Choose one of the list.');
 
 async function billing(audits: Audits, page: PageContext, refused: Refused = null): Promise<Reply> {
   const [listed, audited] = await Promise.all([readMonths(page), audits.verdict(page.user.partner_id)]);

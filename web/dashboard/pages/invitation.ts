@@ -3,7 +3,7 @@ import { RATES } from '../../../processors/partners/login-limits.ts';
 import { invitationState } from '../../../queries/partners/team.ts';
 import { teamRefusal } from '../../../write-api/partners/team.ts';
 import { loginCookie, redirectAfterPost } from '../answers.ts';
-import type { Refused } from '../api.ts';
+import { errorAnswer, type Refused } from '../api.ts';
 import { alert, field, html } from '../components.ts';
 import { showBare } from '../layout.ts';
 import { newPasswordFields, problemWithPassword } from '../passwords.ts';
@@ -87,14 +87,8 @@ function closedPage(invitation: Invitation | null): Reply {
 async function join(services: LoginServices, request: ApiRequest): Promise<Reply> {
   const invitation = await find(services, request);
   if (invitation?.state !== 'open') return closedPage(invitation);
-  const again = (status: number, code: string, message: string, retryAfter?: number) =>
-    joinPage(request, invitation, {
-      ok: false,
-      status,
-      code,
-      message,
-      ...(retryAfter === undefined ? {} : { retryAfter }),
-    });
+  const again = (...why: Parameters<typeof errorAnswer>) =>
+    joinPage(request, invitation, errorAnswer(...why));
   const wait = await services.limits.take(RATES.formsOfInvitation(invitation.invitation_id));
   if (wait !== null)
     return again(429, 'too_many_forms', `Too many forms in a minute. Wait ${wait} s, then try again.`, wait);

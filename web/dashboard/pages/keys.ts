@@ -10,7 +10,7 @@ import {
   withUses,
 } from '../../../queries/partners/partners.ts';
 import type { KeyChanges } from '../../../write-api/partners/keys.ts';
-import { commandOf, type ErrorAnswer, isOwner, type PageContext, type Refused, textOf } from '../api.ts';
+import { commandOf, errorAnswer, isOwner, type PageContext, type Refused, textOf } from '../api.ts';
 import {
   badge,
   checkbox,
@@ -84,12 +84,7 @@ function wholeIn(page: PageContext, name: string): number {
 
 const PATH = '/dashboard/keys';
 
-const MISSING: ErrorAnswer = {
-  ok: false,
-  status: 404,
-  code: 'key_not_found',
-  message: 'There is no such key.',
-};
+const MISSING = errorAnswer(404, 'key_not_found', 'There is no such key.');
 
 export const keyPages = (changes: KeyChanges): PageRoute[] => [
   get(PATH, (page) => list(changes, page)),

@@ -2,6 +2,7 @@ import type { ApiRequest, Reply } from '../../../http/contract/route.ts';
 import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost, tokenIn } from '../answers.ts';
 import { alert, field, html } from '../components.ts';
 import { flashMessage, showBare } from '../layout.ts';
+import { tooManyAttempts } from '../passwords.ts';
 import { formOf, LONGEST_NEXT, type OpenRoute, type PageRoute, post } from '../routes.ts';
 import { type LoginServices, originOf } from '../services.ts';
 
@@ -72,7 +73,7 @@ async function logIn(services: LoginServices, request: ApiRequest): Promise<Repl
   }
   if ('retryAfter' in outcome) {
     const { retryAfter } = outcome;
-    const message = `Too many attempts. Wait ${Math.ceil(retryAfter / 60)} min, then try again.`;
+    const message = tooManyAttempts(retryAfter);
     return loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429, retryAfter });
   }
   if ('secondStep' in outcome) return codePage({ next, secondStep: outcome.secondStep });
@@ -141,7 +142,7 @@ async function enterCode(services: LoginServices, request: ApiRequest): Promise<
   }
   if ('retryAfter' in outcome) {
     const { retryAfter } = outcome;
-    const message = `Too many attempts. Wait ${Math.ceil(retryAfter / 60)} min, then try again.`;
+    const message = tooManyAttempts(retryAfter);
     return codePage({ next, secondStep, error: { message, code: 'login_limit' }, status: 429, retryAfter });
   }
   await endEarlier(services, request);

@@ -7,6 +7,7 @@ import {
   type Api,
   type ApiAnswer,
   type ErrorAnswer,
+  errorAnswer,
   isOwner,
   mayChange,
   type PageContext,
@@ -101,12 +102,11 @@ async function lookup(page: PageContext, failed: ErrorAnswer | null = null): Pro
   });
 }
 
-const UNUSABLE: ErrorAnswer = {
-  ok: false,
-  status: 409,
-  code: 'key_not_found',
-  message: 'This key cannot be used: it was revoked, has expired, or the account is suspended.',
-};
+const UNUSABLE = errorAnswer(
+  409,
+  'key_not_found',
+  'This key cannot be used: it was revoked, has expired, or the account is suspended.',
+);
 
 /** Browsers say whether a page of another site leads here. */
 function isFromElsewhere({ request }: PageContext): boolean {

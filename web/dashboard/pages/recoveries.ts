@@ -4,7 +4,7 @@ import { countRecoverable } from '../../../queries/webhooks/recoverable.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import type { RecoveryBody } from '../../../read-api/webhooks/recovery-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type PageContext, type Refused, textOf } from '../api.ts';
+import { errorAnswer, type PageContext, type Refused, textOf } from '../api.ts';
 import { count, counted, facts, field, form, html, notice, panel } from '../components.ts';
 import { show } from '../layout.ts';
 import { filled, get, type PageRoute, post } from '../routes.ts';
@@ -52,12 +52,7 @@ export const localText = (timeZone: string, at: number): string =>
     .toPlainDateTime()
     .toString({ smallestUnit: 'minute' });
 
-const NO_TIME: Refused = {
-  ok: false,
-  status: 400,
-  code: 'invalid_date',
-  message: 'Choose a date and time of the last 30 days.',
-};
+const NO_TIME = errorAnswer(400, 'invalid_date', 'Choose a date and time of the last 30 days.');
 
 const MOST_COUNTED = 1_000;
 

@@ -3,7 +3,7 @@ import type { Reply } from '../../../http/contract/route.ts';
 import { RATES } from '../../../processors/partners/login-limits.ts';
 import type { ProposedSecret } from '../../../processors/partners/second-factor.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { commandOf, type PageContext, type Refused, textOf } from '../api.ts';
+import { commandOf, errorAnswer, type PageContext, type Refused, textOf } from '../api.ts';
 import { copyable, counted, field, form, type Html, html, notice, panel, proofField } from '../components.ts';
 import { show } from '../layout.ts';
 import { get, SECOND_FACTOR_PATH as PATH, type PageRoute, post } from '../routes.ts';
@@ -96,26 +96,17 @@ function qrCode(text: string): Html {
 }
 
 const REFUSED = {
-  wrong: {
-    ok: false,
-    status: 400,
-    code: 'wrong_code',
-    message:
-      'The code is wrong. Check that the time of your phone is set automatically, and enter the one that the app shows now.',
-  },
-  stale: {
-    ok: false,
-    status: 400,
-    code: 'stale_secret',
-    message:
-      'This secret is not valid any more: it is for ten minutes, and for one set-up. Scan the new code.',
-  },
-  set: {
-    ok: false,
-    status: 409,
-    code: 'second_factor_set',
-    message: 'You have set up a second factor already.',
-  },
+  wrong: errorAnswer(
+    400,
+    'wrong_code',
+    'The code is wrong. Check that the time of your phone is set automatically, and enter the one that the app shows now.',
+  ),
+  stale: errorAnswer(
+    400,
+    'stale_secret',
+    'This secret is not valid any more: it is for ten minutes, and for one set-up. Scan the new code.',
+  ),
+  set: errorAnswer(409, 'second_factor_set', 'You have set up a second factor already.'),
 } as const;
 
 async function enable(services: LoginServices, page: PageContext): Promise<Reply> {

@@ -15,7 +15,7 @@ import { type TeamChanges, teamRefusal } from '../../../write-api/partners/team.
 import { redirectAfterPost } from '../answers.ts';
 import {
   commandOf,
-  type ErrorAnswer,
+  errorAnswer,
   isOwner,
   type PageContext,
   plainText,
@@ -96,12 +96,7 @@ export const teamPages = (changes: TeamChanges): PageRoute[] => [
   post(`${MEMBER}/reset-password`, 'owner', (page) => reset(changes, page), { needsProof: true }),
 ];
 
-const MISSING: ErrorAnswer = {
-  ok: false,
-  status: 404,
-  code: 'user_not_found',
-  message: 'There is no such user in the team.',
-};
+const MISSING = errorAnswer(404, 'user_not_found', 'There is no such user in the team.');
 
 async function find({ reads, user, request }: PageContext): Promise<Found<MemberRow>> {
   const id = asUuid(request.params.user_id);
@@ -134,12 +129,7 @@ const roleSelect = (chosen: Role) => select('Role', 'role', ROLE_TEXTS, chosen);
 const roleIn = (page: PageContext): Role | null =>
   ROLES.find((role) => role === textOf(page, 'role')) ?? null;
 
-const NO_ROLE: ErrorAnswer = {
-  ok: false,
-  status: 400,
-  code: 'invalid_role',
-  message: 'Choose a role of the list.',
-};
+const NO_ROLE = errorAnswer(400, 'invalid_role', 'Choose a role of the list.');
 
 async function loadTeam({ reads: { db }, user, request, query }: PageContext) {
   const id = user.partner_id;
@@ -354,12 +344,11 @@ async function askReset(page: PageContext, refused: Refused = null): Promise<Rep
 }
 
 /** A stolen login must not change what only the password or a code may change in the account. */
-const OWN_ACCESS: Refused = {
-  ok: false,
-  status: 409,
-  code: 'own_access',
-  message: 'Change your own password and second factor in your account.',
-};
+const OWN_ACCESS = errorAnswer(
+  409,
+  'own_access',
+  'Change your own password and second factor in your account.',
+);
 
 async function reset(changes: TeamChanges, page: PageContext): Promise<Reply> {
   const found = await find(page);

@@ -1,7 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, listTrackers, mayChange, type PageContext, type Refused, textOf } from '../api.ts';
+import { errorAnswer, listTrackers, mayChange, type PageContext, type Refused, textOf } from '../api.ts';
 import { barChart, dayLabel } from '../charts.ts';
 import {
   badge,
@@ -175,12 +175,7 @@ async function create(page: PageContext): Promise<Reply> {
   return made.ok ? redirectAfterPost(`${PATH}/${made.body.id}`, 'tracker-created') : list(page, made);
 }
 
-const MISSING: ErrorAnswer = {
-  ok: false,
-  status: 404,
-  code: 'tracker_not_found',
-  message: 'There is no such tracker, or it is deleted.',
-};
+const MISSING = errorAnswer(404, 'tracker_not_found', 'There is no such tracker, or it is deleted.');
 
 async function find(page: PageContext): Promise<Found<TrackerBody>> {
   const { trackers, failed } = await listTrackers(page);
