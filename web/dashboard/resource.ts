@@ -9,24 +9,38 @@ export type Found<T> = { readonly ok: true; readonly body: T } | ErrorAnswer;
 
 type Answer = Reply | Promise<Reply>;
 
-/** What can be done with one thing. */
-interface Action<T> {
-  /** Follows the path of the thing's page; '' is that path itself. */
-  readonly name: string;
-  readonly needs: Role;
+interface ActionOptions<T> {
   readonly needsProof?: boolean;
   /** What is asked first, on a page with the action's path. Without it the form of another page is enough. */
   readonly ask?: (
     page: PageContext,
     found: T,
   ) => Omit<AskPage, 'action' | 'back'> & { readonly back?: string };
-  readonly change: (page: PageContext) => Promise<Done>;
-  /** The message afterwards (`layout.ts`), and the page that has it; default: the thing's own. */
-  readonly done: string;
+  /** The page that has the message afterwards; default: the thing's own. */
   readonly leadsTo?: string;
   /** What shows a refusal; default: the thing's page. */
   readonly refusedOn?: 'question' | 'list';
 }
+
+/** What can be done with one thing. */
+interface Action<T> extends ActionOptions<T> {
+  readonly name: string;
+  readonly needs: Role;
+  readonly change: (page: PageContext) => Promise<Done>;
+  readonly done: string;
+}
+
+/**
+ * Describes an action. Its name follows the path of the thing's page; '' is that path itself. `done`: the message afterwards
+ * (`layout.ts`).
+ */
+export const action = <T>(
+  name: string,
+  needs: Role,
+  change: Action<T>['change'],
+  done: string,
+  options: ActionOptions<T> = {},
+): Action<T> => ({ name, needs, change, done, ...options });
 
 /** One kind of thing that a partner has: its page and its actions. */
 export interface Resource<T> {
@@ -53,15 +67,16 @@ export async function showOne<T>(
 
 /** The routes of a kind of thing: its page, its actions, and the questions before them. */
 export function resourceRoutes<T>(resource: Resource<T>): PageRoute[] {
-  const { path, needs = 'read-only', find, missing, actions } = resource;
+  const { path, needs = 'read-only', find, missing, show, actions } = resource;
 
-  const routesOf = (action: Action<T>): PageRoute[] => {
-    const at = action.name === '' ? path : `${path}/${action.name}`;
-    const { ask, change, needsProof = false, done, leadsTo = path, refusedOn } = action;
+  const routesOf = ({ name, needs, ask, change, done, ...options }: Action<T>): PageRoute[] => {
+    const at = name === '' ? path : `${path}/${name}`;
+    const { needsProof = false, leadsTo = path, refusedOn } = options;
 
     async function question(page: PageContext, refused: Refused = null): Promise<Reply> {
       const found = await find(page);
-      if (!found.ok || ask === undefined) return showOne(resource, page, refused);
+      if (!found.ok) return missing(page, found, refused);
+      if (ask === undefined) return show(page, found.body, refused);
       const { params } = page.request;
       const asked = { back: filled(path, params), ...ask(page, found.body) };
       return askPage(page, { ...asked, refused, asksForProof: needsProof, action: filled(at, params) });
@@ -74,10 +89,7 @@ export function resourceRoutes<T>(resource: Resource<T>): PageRoute[] {
       return refusedOn === 'question' ? question(page, changed) : showOne(resource, page, changed);
     }
 
-    return [
-      ...(ask ? [get(at, question, { needs: action.needs })] : []),
-      post(at, action.needs, act, { needsProof }),
-    ];
+    return [...(ask ? [get(at, question, { needs })] : []), post(at, needs, act, { needsProof })];
   };
 
   return [get(path, (page) => showOne(resource, page), { needs }), ...actions.flatMap(routesOf)];

@@ -20,7 +20,7 @@ import {
   trackerSelect,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import { type Resource, resourceRoutes } from '../resource.ts';
+import { action, type Resource, resourceRoutes } from '../resource.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 
 const PATH = '/dashboard/domains';
@@ -32,23 +32,23 @@ const domains: Resource<DomainBody> = {
   missing: (page, why) => list(page, why),
   show: showDomain,
   actions: [
-    {
-      name: 'delete',
-      needs: 'member',
-      ask: (_page, { hostname }) => ({
-        title: `Give up ${hostname}?`,
-        section: 'Websites',
-        tab: PATH,
-        text: html`<p>Snippets with this name stop working. Change them to the tracker's own snippet first.</p>`,
-        button: 'Give the domain up',
-      }),
-      change: ({ api }) => api('DELETE', DOMAIN),
-      done: 'domain-given-up',
+    action('delete', 'member', ({ api }) => api('DELETE', DOMAIN), 'domain-given-up', {
+      ask: askDelete,
       leadsTo: PATH,
       refusedOn: 'list',
-    },
+    }),
   ],
 };
+
+function askDelete(_page: PageContext, { hostname }: DomainBody) {
+  return {
+    title: `Give up ${hostname}?`,
+    section: 'Websites',
+    tab: PATH,
+    text: html`<p>Snippets with this name stop working. Change them to the tracker's own snippet first.</p>`,
+    button: 'Give the domain up',
+  } as const;
+}
 
 /** Customers' host names that serve the pixel. */
 export const domainPages: readonly PageRoute[] = [

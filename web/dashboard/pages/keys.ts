@@ -29,7 +29,7 @@ import {
   tableOr,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import { type Done, type Found, resourceRoutes } from '../resource.ts';
+import { action, type Done, type Found, resourceRoutes } from '../resource.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 
 /** Those that the operator sets for keys made by the partner's users. */
@@ -95,34 +95,32 @@ export const keyPages = (changes: KeyChanges): PageRoute[] => [
     missing: (page, why) => list(changes, page, why),
     show: showKey,
     actions: [
-      {
-        name: '',
-        needs: 'owner',
+      action('', 'owner', (page) => update(changes, page), 'key-updated', {
         needsProof: true,
-        done: 'key-updated',
         leadsTo: PATH,
-        change: (page) => update(changes, page),
-      },
-      {
-        name: 'revoke',
-        needs: 'owner',
+      }),
+      action('revoke', 'owner', (page) => revoke(changes, page), 'key-revoked', {
         needsProof: true,
-        done: 'key-revoked',
+        ask: askRevoke,
         leadsTo: PATH,
-        ask: (page, key) => ({
-          title: `Revoke the key “${key.name}”?`,
-          section: 'Keys',
-          text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
-        ${page.time(key.used_at)}.</p>`,
-          button: 'Revoke the key',
-          back: PATH,
-        }),
-        change: (page) =>
-          changes.revoke(page.user.partner_id, page.request.params.key_id ?? '', commandOf(page)),
-      },
+      }),
     ],
   }),
 ];
+
+function askRevoke(page: PageContext, key: UsedKey) {
+  return {
+    title: `Revoke the key “${key.name}”?`,
+    section: 'Keys',
+    text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
+        ${page.time(key.used_at)}.</p>`,
+    button: 'Revoke the key',
+    back: PATH,
+  } as const;
+}
+
+const revoke = (changes: KeyChanges, page: PageContext): Promise<Done> =>
+  changes.revoke(page.user.partner_id, page.request.params.key_id ?? '', commandOf(page));
 
 async function find({ user, reads, request }: PageContext): Promise<Found<UsedKey>> {
   const key = await findKeyOf(reads.db, user.partner_id, request.params.key_id ?? '');

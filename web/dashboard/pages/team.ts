@@ -45,7 +45,7 @@ import {
   tableOr,
 } from '../components.ts';
 import { type Page, show } from '../layout.ts';
-import { type Done, type Found, resourceRoutes } from '../resource.ts';
+import { action, type Done, type Found, resourceRoutes } from '../resource.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 
 const PATH = '/dashboard/team';
@@ -66,30 +66,16 @@ export const teamPages = (changes: TeamChanges): PageRoute[] => [
     missing: (page, why) => list(page, why),
     show: (page, member, refused) => show(page, { ...memberView(page, member), refused }),
     actions: [
-      {
-        name: 'role',
-        needs: 'owner',
+      action('role', 'owner', (page) => changeRole(changes, page), 'role-changed', {
         needsProof: true,
-        change: (page) => changeRole(changes, page),
-        done: 'role-changed',
         leadsTo: PATH,
-      },
-      {
-        name: 'remove',
-        needs: 'owner',
+      }),
+      action('remove', 'owner', (page) => remove(changes, page), 'user-removed', {
         needsProof: true,
         ask: askRemove,
-        change: (page) =>
-          withMember(
-            page,
-            (member) => changes.remove(member, commandOf(page)),
-            // A removal that was cut short is repeated.
-            findPresentOrFormerMember,
-          ),
-        done: 'user-removed',
         leadsTo: PATH,
         refusedOn: 'question',
-      },
+      }),
     ],
   }),
   get(`${MEMBER}/reset-password`, (page) => askReset(page), { needs: 'owner' }),
@@ -309,6 +295,10 @@ async function changeRole(changes: TeamChanges, page: PageContext): Promise<Done
   if (role === null) return NO_ROLE;
   return withMember(page, (member) => changes.changeRole(member, role, commandOf(page)));
 }
+
+/** A removal that was cut short is repeated, so former members count. */
+const remove = (changes: TeamChanges, page: PageContext): Promise<Done> =>
+  withMember(page, (member) => changes.remove(member, commandOf(page)), findPresentOrFormerMember);
 
 function askRemove(page: PageContext, { name, user_id }: MemberRow) {
   return {

@@ -22,7 +22,7 @@ import {
 } from '../components.ts';
 import { show } from '../layout.ts';
 import { respelled } from '../origins.ts';
-import { type Found, type Resource, resourceRoutes } from '../resource.ts';
+import { action, type Found, type Resource, resourceRoutes } from '../resource.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { addOriginPage, installCheck, readEvidence } from './install-check.ts';
@@ -37,40 +37,30 @@ const trackers: Resource<TrackerBody> = {
   missing: (page, why, refused) => list(page, refused ?? why),
   show: showTracker,
   actions: [
-    {
-      name: 'change',
-      needs: 'member',
-      change: (page) => page.api('PATCH', TRACKER, { body: bodyIn(page) }),
-      done: 'tracker-changed',
-    },
-    {
-      name: 'disable',
-      needs: 'member',
-      change: ({ api }) => api('DELETE', TRACKER),
-      done: 'tracker-disabled',
-    },
-    {
-      name: 'enable',
-      needs: 'member',
-      change: ({ api }) => api('POST', `${TRACKER}/enable`),
-      done: 'tracker-enabled',
-    },
-    {
-      name: 'delete',
-      needs: 'member',
-      ask: (_page, { name }) => ({
-        title: `Delete “${name}”?`,
-        section: 'Websites',
-        text: html`<p>Its pixel collects nothing more, and it cannot be brought back. Sessions, receipts and usage stay
-        readable until they expire.</p>`,
-        button: 'Delete the tracker',
-      }),
-      change: ({ api }) => api('POST', `${TRACKER}/delete`),
-      done: 'tracker-deleted',
+    action(
+      'change',
+      'member',
+      (page) => page.api('PATCH', TRACKER, { body: bodyIn(page) }),
+      'tracker-changed',
+    ),
+    action('disable', 'member', ({ api }) => api('DELETE', TRACKER), 'tracker-disabled'),
+    action('enable', 'member', ({ api }) => api('POST', `${TRACKER}/enable`), 'tracker-enabled'),
+    action('delete', 'member', ({ api }) => api('POST', `${TRACKER}/delete`), 'tracker-deleted', {
+      ask: askDelete,
       leadsTo: PATH,
-    },
+    }),
   ],
 };
+
+function askDelete(_page: PageContext, { name }: TrackerBody) {
+  return {
+    title: `Delete “${name}”?`,
+    section: 'Websites',
+    text: html`<p>Its pixel collects nothing more, and it cannot be brought back. Sessions, receipts and usage stay
+        readable until they expire.</p>`,
+    button: 'Delete the tracker',
+  } as const;
+}
 
 /** The partner's trackers, pixels on customers' websites: all of them, and one with its snippet, installation check and usage. */
 export const trackerPages: readonly PageRoute[] = [

@@ -42,7 +42,7 @@ import {
   trackerSelect,
 } from '../components.ts';
 import { type Page, show } from '../layout.ts';
-import { type Done, type Resource, resourceRoutes, showOne } from '../resource.ts';
+import { action, type Done, type Resource, resourceRoutes, showOne } from '../resource.ts';
 import { filled, get, type PageRoute, post } from '../routes.ts';
 import {
   attemptCharts,
@@ -79,40 +79,30 @@ const endpoints: Resource<WebhookBody> = {
   show: async (page, webhook, refused) =>
     show(page, { ...endpointView(page, await loadEndpoint(page, webhook)), refused }),
   actions: [
-    {
-      name: '',
-      needs: 'member',
-      change: (page) => update(page, { name: textOf(page, 'name'), events: page.form.getAll('events') }),
-      done: 'webhook-changed',
-    },
-    {
-      name: 'pause',
-      needs: 'member',
-      change: (page) => update(page, { enabled: false }),
-      done: 'webhook-paused',
-    },
-    {
-      name: 'enable',
-      needs: 'member',
-      change: (page) => update(page, { enabled: true }),
-      done: 'webhook-enabled',
-    },
-    {
-      name: 'delete',
-      needs: 'member',
-      ask: (_page, { name, deliveries }) => ({
-        title: `Delete “${name}”?`,
-        section: 'Webhooks',
-        text: html`<p>${counted(deliveries.pending, 'pending delivery is', 'pending deliveries are')} cancelled, and nothing more is
-        sent. The endpoint cannot be brought back; its history stays for 90 days.</p>`,
-        button: 'Delete the endpoint',
-      }),
-      change: ({ api }) => api('DELETE', WEBHOOK),
-      done: 'webhook-deleted',
+    action('', 'member', (page) => update(page, changesIn(page)), 'webhook-changed'),
+    action('pause', 'member', (page) => update(page, { enabled: false }), 'webhook-paused'),
+    action('enable', 'member', (page) => update(page, { enabled: true }), 'webhook-enabled'),
+    action('delete', 'member', ({ api }) => api('DELETE', WEBHOOK), 'webhook-deleted', {
+      ask: askDelete,
       leadsTo: PATH,
-    },
+    }),
   ],
 };
+
+function askDelete(_page: PageContext, { name, deliveries }: WebhookBody) {
+  return {
+    title: `Delete “${name}”?`,
+    section: 'Webhooks',
+    text: html`<p>${counted(deliveries.pending, 'pending delivery is', 'pending deliveries are')} cancelled, and nothing more is
+        sent. The endpoint cannot be brought back; its history stays for 90 days.</p>`,
+    button: 'Delete the endpoint',
+  } as const;
+}
+
+const changesIn = (page: PageContext) => ({
+  name: textOf(page, 'name'),
+  events: page.form.getAll('events'),
+});
 
 /** The partner's webhook endpoints: all of them, one, and what can be done with it. */
 export const webhookPages = (sendSample: SendSample): PageRoute[] => [
