@@ -24,22 +24,6 @@ const shown = async (tracker: string) => {
 };
 const STAGING = 'https://staging.example.com';
 
-it('waits for the first visit, and shows it when it has come', async () => {
-  const tracker = await makeTracker(api, key);
-  const waiting = await shown(tracker);
-  expect(waiting).toContain('Waiting for the first visit …');
-  expect(waiting).toContain('id="install-check" data-live');
-  expect(waiting).toContain('script-src http://doorplate.test; connect-src http://doorplate.test');
-  await collect(api, tracker);
-  clock.advance(60_000);
-  const receiving = await shown(tracker);
-  expect(receiving).toMatch(
-    /Receiving visits:<\/strong> 1 in the last 24 hours, the last <time[^>]*>1 minute ago</,
-  );
-  expect(receiving).toContain('Visits an hour, last 24 hours');
-  expect(receiving).not.toContain('data-live');
-});
-
 it('names wrong origins, and adds one after a question, for its own partner alone', async () => {
   const tracker = await makeTracker(api, key);
   for (const origin of [STAGING, 'http://plain.example', '"><script>alert(1)</script>']) {
