@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { removeMember } from '../commands/partners/manage-team.ts';
 import { changeUser, createUser, readUser, userIdOf } from '../commands/partners/manage-user.ts';
 import { ROLES, type Role } from '../domain/partners/events.ts';
-import { forgetUser, giveFirstPassword } from '../processors/partners/logins.ts';
+import { forgetUser, giveFirstPassword } from '../processors/partners/passwords.ts';
 import { turnOffSecondFactor } from '../processors/partners/second-factor.ts';
 import { listUsers } from '../queries/partners/partners.ts';
 import { findMember, listOwners } from '../queries/partners/team.ts';

@@ -1,6 +1,6 @@
 import { anchorEvents, auditEvents, billingEvents } from './billing/events.ts';
+import { domainEvents, domainSlotEvents } from './domains/events.ts';
 import { epochEvents } from './epochs/epochs.ts';
-import { domainEvents, domainSlotEvents } from './hostnames/events.ts';
 import type { EventSchemas } from './kernel/events.ts';
 import { enrichmentEvents, intakeEvents } from './lookup/events.ts';
 import { partnerEvents, teamEvents, userEvents } from './partners/events.ts';

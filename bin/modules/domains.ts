@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 import { createDomainCommands } from '../../commands/domains/manage-domains.ts';
-import { plainName } from '../../domain/hostnames/hostname.ts';
+import { plainName } from '../../domain/domains/hostname.ts';
 import type { Route } from '../../http/contract/route.ts';
 import { createOwnHost } from '../../http/server/own-host.ts';
 import type { Config } from '../../platform/config/config.ts';

@@ -4,7 +4,7 @@ import {
   type DomainSlotEvent,
   domainEvents,
   domainSlotEvents,
-} from '../../domain/hostnames/events.ts';
+} from '../../domain/domains/events.ts';
 import {
   claimRefusal,
   type Domain,
@@ -17,7 +17,7 @@ import {
   needsProof,
   nextCheck,
   snapshotName,
-} from '../../domain/hostnames/hostname.ts';
+} from '../../domain/domains/hostname.ts';
 import {
   domainSlotsStream,
   heldSlot,
@@ -29,7 +29,7 @@ import {
   slotOf,
   slotsDecider,
   snapshotSlots,
-} from '../../domain/hostnames/slots.ts';
+} from '../../domain/domains/slots.ts';
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import { type Batcher, createBatcher } from '../batcher.ts';

@@ -98,8 +98,11 @@ const UNKNOWN: KnownTab = { generation: 0, state: tabDecider.initial, revision: 
 const sizeOf = ({ state }: KnownTab): number => TAB_SIZE + state.sessions.length + state.visits.length;
 
 /**
- * Creates the command. Most visits are a tab's first or follow one in this process, so it decides on the cached state, or
- * on an empty one; the append at that exact revision detects stale state. Only after a conflict it reads the stream's end.
+ * Creates the command. A visit is decided on a state of its tab and appended at that state's exact revision, which detects a stale one:
+ * 1. on the state that this process has cached, or on an empty one: most visits are a tab's first or follow one in this process;
+ * 2. on the end of the stream, after a conflict, or where the queue is full and the cached state may lack the session;
+ * 3. on an empty tab of the next generation, where the stream has expired.
+ * It ends as `retry` where the state has the visit, as `full`, as stored (`session`, `visit`), or with the port's error.
  */
 export function createCaptureVisit(
   store: EventStore,
@@ -111,24 +114,50 @@ export function createCaptureVisit(
   const oneAtATime = createSemaphores({ limit: 1 });
   const batchDelay = createBatchDelay(GROUP_COMMIT_DELAY);
 
-  async function captureVisit(
-    visit: Capture,
-    context: CommandContext,
-    onAdmitted: () => void = () => undefined,
-  ): Promise<CaptureOutcome> {
+  return async (visit, context, onAdmitted = () => undefined) => {
     await batchDelay();
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + MAX_CAPTURE_MS;
     const isWanted = (): boolean => performance.now() < deadline;
+    const afterConflict = pauseAfterConflicts();
+    const readStream = ({ generation }: KnownTab) => readTab(store, tabId, generation, context.at);
+
+    /** Appends what was decided on a state. @returns the state to decide on instead; null: the events are stored */
+    async function append(
+      tab: KnownTab,
+      events: readonly SessionEvent[],
+      expiresAt: string,
+      reservation: QueueReservation | null,
+    ): Promise<KnownTab | null> {
+      const { generation, state } = tab;
+      try {
+        const { revision } = await appendSafely(
+          store,
+          tabStream(tabId, generation),
+          tab.revision ?? 'no_stream',
+          toNewEvents(sessionEvents, events, { ...context, expiresAt }),
+          isWanted,
+        );
+        knownTabs.set(tabId, { generation, state: events.reduce(tabDecider.evolve, state), revision });
+        reservation?.confirm();
+        return null;
+      } catch (error) {
+        // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
+        if (!(error instanceof OutcomeUnknown)) reservation?.release();
+        knownTabs.delete(tabId);
+        if (!isWanted()) throw error;
+        if (error instanceof StreamExpired) return { ...UNKNOWN, generation: generation + 1 };
+        await afterConflict(error);
+        return readStream(tab);
+      }
+    }
+
     return oneAtATime.enter(tabId, async () => {
       if (!isWanted()) throw new StoreBusy(`earlier visits of tab ${tabId} took too long`);
       const commandOn = await createVisit(keys, visit, context.at);
-      const afterConflict = conflictRetries();
-      let tab = knownTabs.get(tabId) ?? UNKNOWN;
-      let hasReadStream = false;
-      let hadConflict = false;
-      const readStream = (): Promise<KnownTab> => readTab(store, tabId, tab.generation, context.at);
-      for (;;) {
+
+      /** `mayLack`: the state may lack the session that the visit belongs to. */
+      async function captureOn(tab: KnownTab, mayLack: boolean): Promise<CaptureOutcome> {
         const events = decided(await commandOn(tab.state), tab.state);
         const [event] = events;
         if (event === undefined) {
@@ -137,46 +166,28 @@ export function createCaptureVisit(
           return 'retry';
         }
         const begins = event.type === 'sessions.SessionCreated.v1';
-        const queueReservation = begins ? await reserveQueue(event.data) : null;
-        if (begins && queueReservation === null) {
-          if (hasReadStream) return 'full';
-          // The cached state may lack the session that the visit belongs to.
-          hasReadStream = true;
-          tab = await readStream();
-          continue;
-        }
+        const reservation = begins ? await reserveQueue(event.data) : null;
+        if (begins && reservation === null) return mayLack ? captureOn(await readStream(tab), false) : 'full';
         onAdmitted();
-        try {
-          const { generation, state } = tab;
-          const { revision } = await appendSafely(
-            store,
-            tabStream(tabId, generation),
-            tab.revision ?? 'no_stream',
-            toNewEvents(sessionEvents, events, { ...context, expiresAt: event.data.expires_at }),
-            isWanted,
-          );
-          knownTabs.set(tabId, { generation, state: events.reduce(tabDecider.evolve, state), revision });
-          queueReservation?.confirm();
-          return begins ? 'session' : 'visit';
-        } catch (error) {
-          // After an unknown outcome the room stays reserved until it times out, because the event may be stored.
-          if (!(error instanceof OutcomeUnknown)) queueReservation?.release();
-          knownTabs.delete(tabId);
-          if (!isWanted()) throw error;
-          if (error instanceof StreamExpired) {
-            tab = { ...UNKNOWN, generation: tab.generation + 1 };
-            continue;
-          }
-          // The first conflict only reveals that the tab has a stream, so it needs no pause.
-          if (hadConflict || !(error instanceof WrongExpectedRevision)) await afterConflict(error);
-          hadConflict = true;
-          tab = await readStream();
-        }
+        const instead = await append(tab, events, event.data.expires_at, reservation);
+        if (instead !== null) return captureOn(instead, mayLack);
+        return begins ? 'session' : 'visit';
       }
-    });
-  }
 
-  return captureVisit;
+      return captureOn(knownTabs.get(tabId) ?? UNKNOWN, true);
+    });
+  };
+}
+
+/** Pauses after each conflict but the first, which only reveals that the tab has a stream. @throws what is no conflict */
+function pauseAfterConflicts(): (error: unknown) => Promise<unknown> {
+  const pause = conflictRetries();
+  let isFirst = true;
+  return async (error) => {
+    const isExpected = isFirst && error instanceof WrongExpectedRevision;
+    isFirst = false;
+    if (!isExpected) await pause(error);
+  };
 }
 
 /**

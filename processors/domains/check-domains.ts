@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { createNamesBatcher, type NamesBatcher, recordCheck } from '../../commands/domains/manage-domains.ts';
 import { ownContext } from '../../commands/handle.ts';
-import { domainStream, needsProof, plainName } from '../../domain/hostnames/hostname.ts';
+import { domainStream, needsProof, plainName } from '../../domain/domains/hostname.ts';
 import { aheadAfter } from '../../domain/kernel/time.ts';
 import { type Claim, type ClaimLoop, type DueAttempts, startClaimLoop } from '../claims.ts';
 import type { ProcessorDeps } from '../deps.ts';

@@ -13,7 +13,7 @@ import {
   DOMAIN_PREFIX,
   domainEvents,
   domainSlotEvents,
-} from '../../domain/hostnames/events.ts';
+} from '../../domain/domains/events.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { TRACKERS_PREFIX, trackerEvents } from '../../domain/trackers/events.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';

@@ -7,7 +7,8 @@ import type { UserRefusal } from '../../domain/partners/user.ts';
 import type { Position } from '../../event-store/port.ts';
 import { hashPassword } from '../../platform/crypto/passwords.ts';
 import type { ProcessorDeps } from '../deps.ts';
-import { type Logins, setInitialPassword } from './logins.ts';
+import type { Logins } from './logins.ts';
+import { setInitialPassword } from './passwords.ts';
 
 interface Joining {
   readonly partner_id: string;

@@ -12,7 +12,7 @@ import { MINUTE } from '../../domain/kernel/time.ts';
 import type { ProcessorDeps } from '../deps.ts';
 import type { ErasableSession } from '../erase-sessions.ts';
 import { forEachIsolated } from '../for-each.ts';
-import { forgetUser } from './logins.ts';
+import { forgetUser } from './passwords.ts';
 
 type DeleteOf = (partnerId: string, id: string, context: CommandContext) => Promise<unknown>;
 

@@ -1,19 +1,15 @@
-import { createHash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import type { CommandContext } from '../../commands/handle.ts';
-import { changeUser, userIdOf } from '../../commands/partners/manage-user.ts';
 import { aheadAfter, DAY, HOUR, isAhead, MINUTE } from '../../domain/kernel/time.ts';
 import type { Role } from '../../domain/partners/events.ts';
 import { reportFutureTime } from '../../platform/clock/clock.ts';
-import { hashPassword, isPassword, newPassword } from '../../platform/crypto/passwords.ts';
 import { rowLoader } from '../../platform/limits/loaders.ts';
-import { type RateLimiter, retrySeconds } from '../../platform/limits/rate-limit.ts';
 import { queryWithSynchronousCommit, withSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import type { ProcessorDeps } from '../deps.ts';
-import type { SecondFactors } from './second-factor.ts';
+import type { NewPassword } from './passwords.ts';
 
 /** The user of a dashboard session. */
-interface LoggedIn {
+export interface LoggedInUser {
   readonly user_id: string;
   readonly partner_id: string;
   readonly name: string;
@@ -30,7 +26,7 @@ interface LoggedIn {
   readonly needs_second_factor: boolean;
 }
 
-interface LoginDetails {
+export interface LoginDetails {
   /** In words; null: not known. */
   readonly browser: string | null;
   /** Whether a code was given. */
@@ -38,14 +34,14 @@ interface LoginDetails {
 }
 
 /** The login that changes its password. */
-interface ChangingLogin {
+export interface ChangingLogin {
   readonly token: string;
   /** In words; null: not known. */
   readonly browser: string | null;
 }
 
 /** A login as its user sees it. */
-interface ListedLogin {
+export interface ListedLogin {
   /** Begins the digest of its token: enough to name it among the user's logins. */
   readonly login_id: string;
   readonly began_at: string;
@@ -60,7 +56,7 @@ export interface Logins {
    * @returns the token for the browser; null if the password has changed meanwhile
    */
   begin(userId: string, hash: string, details?: LoginDetails): Promise<string | null>;
-  find(token: string): Promise<LoggedIn | null>;
+  find(token: string): Promise<LoggedInUser | null>;
   end(token: string): Promise<void>;
   endAll(userId: string): Promise<void>;
   /** The logins of a user that have not ended, the last used first. `token`: of this one. */
@@ -203,7 +199,7 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
 const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) =>
   rowLoader(async (digests) => {
     const now = clock.now();
-    const { rows } = await pool.query<LoggedIn & { digest: string; used_at: Date; began_at: Date }>({
+    const { rows } = await pool.query<LoggedInUser & { digest: string; used_at: Date; began_at: Date }>({
       name: 'logins',
       text: `select encode(l.digest, 'hex') as digest, u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first,
                     l.used_at, l.began_at, p.suspended_at is not null as is_suspended,
@@ -232,296 +228,4 @@ async function correctFastClocks(pool: pg.Pool, now: number): Promise<void> {
     [new Date(now), new Date(aheadAfter(now))],
   );
   reportFutureTime('login', rowCount ?? 0);
-}
-
-/** Returns the hash of a user's password; null if the user does not exist or cannot log in. */
-export async function passwordOf(pool: pg.Pool, userId: string): Promise<string | null> {
-  const { rows } = await pool.query<{ hash: string }>(
-    `select w.hash from work.user_password w join read.user_account u using (user_id)
-     left join read.team_member m on m.user_id = u.user_id
-     where w.user_id = $1 and u.removed_at is null and m.removed_at is null
-       and not exists (select from read.partner p where p.partner_id = u.partner_id and p.deleted_at is not null)`,
-    [userId],
-  );
-  return rows[0]?.hash ?? null;
-}
-
-interface NewPassword {
-  readonly userId: string;
-  readonly hash: string;
-  /** Whether an operator set it, so that it must be changed first. */
-  readonly isFirst: boolean;
-  readonly at: number;
-}
-
-/** Sets a user's password and ends all of the user's logins. */
-export const setPassword = (pool: pg.Pool, { userId, hash, isFirst, at }: NewPassword): Promise<void> =>
-  withSynchronousCommit(pool, async (client) => {
-    await client.query(
-      `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, $3, $4)
-       on conflict (user_id) do update
-         set hash = excluded.hash, is_first = excluded.is_first, set_at = excluded.set_at`,
-      [userId, hash, isFirst, new Date(at)],
-    );
-    await endLogins(client, userId);
-  });
-
-/**
- * Sets the password of a user who has none yet.
- * @returns whether it was set
- */
-export const setInitialPassword = (
-  pool: pg.Pool,
-  { userId, hash, at }: Omit<NewPassword, 'isFirst'>,
-): Promise<boolean> =>
-  withSynchronousCommit(pool, async (client) => {
-    const { rowCount } = await client.query(
-      `insert into work.user_password (user_id, hash, is_first, set_at) values ($1, $2, false, $3) on conflict do nothing`,
-      [userId, hash, new Date(at)],
-    );
-    return rowCount === 1;
-  });
-
-/** Sets the time zone in which a user sees times. */
-export async function setTimeZone(pool: pg.Pool, userId: string, timeZone: string): Promise<void> {
-  await pool.query(
-    `insert into work.user_profile (user_id, time_zone) values ($1, $2)
-     on conflict (user_id) do update set time_zone = excluded.time_zone`,
-    [userId, timeZone],
-  );
-}
-
-/** Generates a password that the user must change first, and sets it. */
-export async function giveFirstPassword(
-  { pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>,
-  userId: string,
-): Promise<string> {
-  const password = newPassword();
-  const hash = await hashPassword(password);
-  await setPassword(pool, { userId, hash, isFirst: true, at: clock.now() });
-  return password;
-}
-
-/** Deletes what is kept of a user outside of events, and ends all logins. */
-export const forgetUser = (pool: pg.Pool, userId: string): Promise<void> =>
-  withSynchronousCommit(pool, async (client) => {
-    await client.query('delete from work.user_password where user_id = $1', [userId]);
-    await endLogins(client, userId);
-    for (const table of ['second_factor', 'recovery_code', 'user_profile'])
-      await client.query(`delete from work.${table} where user_id = $1`, [userId]);
-  });
-
-/** A separate statement after the password's: its snapshot includes logins that waited for the password's row. */
-const endLogins = (client: pg.ClientBase, userId: string) =>
-  client.query('delete from work.login where user_id = $1', [userId]);
-
-/**
- * Logs users into the dashboard by name and password, then by a code where the user has a second factor, and limits what is wrong.
- * A successful login gives the browser a signed device cookie. An attempt that shows the cookie of its user spends a rate of its own,
- * so that nobody else can lock that device out.
- */
-
-/** Wrong passwords per window. */
-const WINDOW_MS = 15 * MINUTE;
-const WRONG_PER_NETWORK = 100;
-const WRONG_PER_USER_AND_NETWORK = 10;
-const WRONG_PER_USER = 1_000;
-const WRONG_PER_DEVICE = 10;
-/** Wrong codes: who guesses them knows the password already, and three of a million are right at any time. */
-const WRONG_CODES_PER_USER = 30;
-/** Time for the code after the password. */
-const SECOND_STEP_MS = 10 * MINUTE;
-
-/** Where an attempt comes from. */
-interface Origin {
-  /** Keyed digest of the visitor's network, because rate names are stored. */
-  readonly network: string;
-  /** The device cookie; null: none was sent. */
-  readonly device: string | null;
-  /** In words; null: not known. */
-  readonly browser: string | null;
-}
-
-interface LoginAttempt extends Origin {
-  readonly name: string;
-  readonly password: string;
-}
-
-interface CodeAttempt extends Origin {
-  readonly secondStep: string;
-  readonly code: string;
-}
-
-type LoginOutcome =
-  | { readonly token: string; readonly device: string }
-  /** The password is right, and a code is asked for; signed for the form that sends it. */
-  | { readonly secondStep: string }
-  /** Too many wrong passwords: seconds until the next attempt is allowed. */
-  | { readonly retryAfter: number }
-  | 'wrong';
-
-export interface DashboardLogins {
-  /** Begins a login. @throws WorkRefused while too many passwords are checked */
-  logIn(attempt: LoginAttempt): Promise<LoginOutcome>;
-  /** Ends a login's second step. `expired`: the password must be given again. */
-  enterCode(attempt: CodeAttempt): Promise<Exclude<LoginOutcome, { secondStep: string }> | 'expired'>;
-  /** Checks the password or a code of a user who is logged in, whose tries `admitPasswordChange` counts. */
-  isProven(userId: string, passwordOrCode: string): Promise<boolean>;
-  /** Counts a try of the current password by a user who is logged in. @returns seconds to wait; null: this one is allowed */
-  admitPasswordChange(userId: string): Promise<number | null>;
-  /** Ends every login of the user and goes on with a new one. @returns its token; null if `current` is not the password */
-  changePassword(
-    userId: string,
-    given: ChangingLogin & { readonly current: string; readonly password: string },
-    context: CommandContext,
-  ): Promise<string | null>;
-}
-
-interface DashboardLoginDeps extends ProcessorDeps {
-  readonly limiter: Pick<RateLimiter, 'admit' | 'giveBack'>;
-  readonly logins: Pick<Logins, 'begin' | 'changePassword'>;
-  readonly factors: Pick<SecondFactors, 'isSetUp' | 'take'>;
-  /** Returns a keyed digest. */
-  readonly digest: (text: string) => string;
-}
-
-type Rate = readonly [name: string, ceiling: number, windowMs: number];
-
-const rate = (name: string, ceiling: number): Rate => [`login ${name}`, ceiling, WINDOW_MS];
-
-export function createDashboardLogins(deps: DashboardLoginDeps): DashboardLogins {
-  const { pool, store, clock, limiter, logins, factors } = deps;
-
-  /** Takes one of each rate, or of none. @returns seconds to wait; null: taken */
-  async function take(rates: readonly Rate[]): Promise<number | null> {
-    for (const [nth, one] of rates.entries()) {
-      const verdict = await limiter.admit(...one);
-      if (verdict === null) continue;
-      await giveBack(rates.slice(0, nth));
-      return retrySeconds(verdict);
-    }
-    return null;
-  }
-
-  async function giveBack(rates: readonly Rate[]): Promise<void> {
-    for (const one of rates) await limiter.giveBack(...one);
-  }
-
-  /** Signed for one user. */
-  const deviceOf = (userId: string, id: string): string =>
-    `${id}.${deps.digest(`device ${id} of ${userId}`)}`;
-
-  /** Returns the id in a device cookie of this user; null: it is not one. */
-  function deviceId(userId: string, cookie: string | null): string | null {
-    const [id = ''] = (cookie ?? '').split('.', 1);
-    return isSame(cookie ?? '', deviceOf(userId, id)) ? id : null;
-  }
-
-  /** Signed for one user and password, which a change in between ends. */
-  const secondStepOf = (userId: string, at: string, hash: string): string =>
-    `${userId}.${at}.${deps.digest(`second step of ${userId} at ${at} with ${hash}`)}`;
-
-  /** Returns the user who has given the password, with its hash; null: too long ago, or made up. */
-  async function findSecondStep(secondStep: string) {
-    const [userId = '', at = ''] = secondStep.split('.');
-    const age = clock.now() - Number(at);
-    if (!UUID.test(userId) || !(age > -MINUTE && age < SECOND_STEP_MS)) return null;
-    const hash = await passwordOf(pool, userId);
-    return hash !== null && isSame(secondStep, secondStepOf(userId, at, hash)) ? { userId, hash } : null;
-  }
-
-  function ratesOf(userId: string, network: string, device: string | null): Rate[] {
-    if (device !== null) return [rate(`device ${device}`, WRONG_PER_DEVICE)];
-    return [
-      rate(`from ${network}`, WRONG_PER_NETWORK),
-      rate(`${userId} ${network}`, WRONG_PER_USER_AND_NETWORK),
-      rate(userId, WRONG_PER_USER),
-    ];
-  }
-
-  const codeRatesOf = (userId: string, network: string, device: string | null): Rate[] =>
-    device === null
-      ? [
-          rate(`code ${userId} ${network}`, WRONG_PER_USER_AND_NETWORK),
-          rate(`code ${userId}`, WRONG_CODES_PER_USER),
-        ]
-      : [rate(`code device ${device}`, WRONG_PER_DEVICE)];
-
-  const changesOf = (userId: string): Rate => rate(`change of ${userId}`, WRONG_PER_DEVICE);
-
-  /** Gives the rates back unless the password was checked and wrong. */
-  async function checked(rates: readonly Rate[], check: () => Promise<boolean>): Promise<boolean> {
-    let isGivenBack = true;
-    try {
-      isGivenBack = await check();
-      return isGivenBack;
-    } finally {
-      if (isGivenBack) await giveBack(rates);
-    }
-  }
-
-  async function begin(userId: string, hash: string, device: string | null, details: LoginDetails) {
-    const token = await logins.begin(userId, hash, details);
-    return token === null ? 'wrong' : { token, device: deviceOf(userId, device ?? randomUUID()) };
-  }
-
-  return {
-    logIn: async ({ name, password, network, device, browser }) => {
-      const userId = userIdOf(name);
-      const knownDevice = deviceId(userId, device);
-      const rates = ratesOf(userId, network, knownDevice);
-      const retryAfter = await take(rates);
-      if (retryAfter !== null) return { retryAfter };
-      const hash = await passwordOf(pool, userId);
-      const isRight = await checked(rates, () => isPassword(password, hash));
-      if (!isRight || hash === null) return 'wrong';
-      if (await factors.isSetUp(userId))
-        return { secondStep: secondStepOf(userId, String(clock.now()), hash) };
-      return begin(userId, hash, knownDevice, { browser, withSecondFactor: false });
-    },
-
-    enterCode: async ({ secondStep, code, network, device, browser }) => {
-      const proven = await findSecondStep(secondStep);
-      if (proven === null) return 'expired';
-      const { userId, hash } = proven;
-      const knownDevice = deviceId(userId, device);
-      const rates = codeRatesOf(userId, network, knownDevice);
-      const retryAfter = await take(rates);
-      if (retryAfter !== null) return { retryAfter };
-      if (!(await checked(rates, () => factors.take(userId, code)))) return 'wrong';
-      return begin(userId, hash, knownDevice, { browser, withSecondFactor: true });
-    },
-
-    isProven: (userId, passwordOrCode) =>
-      checked(
-        [changesOf(userId)],
-        async () =>
-          (await factors.take(userId, passwordOrCode)) ||
-          isPassword(passwordOrCode, await passwordOf(pool, userId)),
-      ),
-
-    admitPasswordChange: (userId) => take([changesOf(userId)]),
-
-    changePassword: async (userId, { current, password, ...login }, context) => {
-      const known = await passwordOf(pool, userId);
-      const isRight = await checked([changesOf(userId)], () => isPassword(current, known));
-      if (!isRight || known === null) return null;
-      const hash = await hashPassword(password);
-      // If an operator has reset the password meanwhile, that one stays.
-      const token = await logins.changePassword(
-        { userId, hash, isFirst: false, at: clock.now() },
-        known,
-        login,
-      );
-      if (token !== null) await changeUser(store, 'ChangePassword', userId, context);
-      return token;
-    },
-  };
-}
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-function isSame(given: string, expected: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(expected)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }

@@ -227,10 +227,19 @@ export function createSecondFactors({ pool, clock, master, digest }: SecondFacto
   };
 }
 
+interface User {
+  readonly partner_id: string;
+  readonly user_id: string;
+}
+
+interface FactorChangeDeps extends Pick<ProcessorDeps, 'store' | 'pool'> {
+  readonly factors: Pick<SecondFactors, 'enable' | 'renewRecoveryCodes'>;
+}
+
 /** Turns a user's second factor off, and forgets the recovery codes. */
 export async function turnOffSecondFactor(
   { store, pool }: Pick<ProcessorDeps, 'store' | 'pool'>,
-  user: { readonly partner_id: string; readonly user_id: string },
+  user: User,
   context: CommandContext,
 ): Promise<Position | null> {
   await withSynchronousCommit(pool, async (client) => {
@@ -240,6 +249,28 @@ export async function turnOffSecondFactor(
   const recorded = await recordSecondFactor(store, 'DisableSecondFactor', user, context);
   return recorded.ok ? recorded.value.position : null;
 }
+
+/** What users change of their own second factor, recorded as events. */
+export const createFactorChanges = ({ factors, ...deps }: FactorChangeDeps) => ({
+  /** As `SecondFactors.enable`. */
+  enable: async (
+    user: User,
+    given: Parameters<SecondFactors['enable']>[1],
+    context: CommandContext,
+  ): ReturnType<SecondFactors['enable']> => {
+    const codes = await factors.enable(user.user_id, given);
+    if (typeof codes !== 'string') await recordSecondFactor(deps.store, 'EnableSecondFactor', user, context);
+    return codes;
+  },
+
+  disable: (user: User, context: CommandContext) => turnOffSecondFactor(deps, user, context),
+
+  renewRecoveryCodes: async (user: User, context: CommandContext): Promise<readonly string[]> => {
+    const codes = await factors.renewRecoveryCodes(user.user_id);
+    await recordSecondFactor(deps.store, 'RenewRecoveryCodes', user, context);
+    return codes;
+  },
+});
 
 /** Seals second factors that are sealed under another master key. @returns how many */
 export async function resealSecondFactors(pool: pg.Pool, master: MasterKey): Promise<number> {

@@ -10,7 +10,7 @@ import {
   type DomainSlotEvent,
   domainEvents,
   domainSlotEvents,
-} from '../../domain/hostnames/events.ts';
+} from '../../domain/domains/events.ts';
 import { type EventSchemas, readEvent } from '../../domain/kernel/events.ts';
 import { DAY, utcDay } from '../../domain/kernel/time.ts';
 import {
@@ -40,7 +40,7 @@ const schemas = {
   ...billingEvents,
   ...auditEvents,
 };
-type Told =
+type ActivityEvent =
   | PartnerEvent
   | UserEvent
   | TeamEvent
@@ -64,11 +64,13 @@ interface Activity {
   readonly at?: string;
 }
 
-/** Tells an event as activity; null: not this one. */
-type Telling<Event extends Told> = (data: Event['data']) => Activity | null;
+/** Describes an event as activity; null: not this one. */
+type Describe<Event extends ActivityEvent> = (data: Event['data']) => Activity | null;
 
 /** Every event of these contexts stands here, so that the compiler asks about a new one. null: it is no activity. */
-const TELLINGS: { readonly [Type in Told['type']]: Telling<Extract<Told, { type: Type }>> | null } = {
+const DESCRIPTIONS: {
+  readonly [Type in ActivityEvent['type']]: Describe<Extract<ActivityEvent, { type: Type }>> | null;
+} = {
   'partners.PartnerCreated.v1': ({ partner_id }) => byOperator('partner.created', ['partner', partner_id]),
   'partners.CeilingsSet.v1': (data) =>
     byOperator('partner.ceilings_set', ['partner', data.partner_id], ceilingsOf(data)),
@@ -199,15 +201,15 @@ const ceilingsOf = ({ keys, domains, ...limits }: Ceilings): string =>
 const websites = (origins: readonly string[]): string =>
   origins.length === 1 ? '1 website' : `${origins.length} websites`;
 
-const toldSchemas: EventSchemas = Object.fromEntries(
-  Object.entries(schemas).filter(([type]) => TELLINGS[type as Told['type']] !== null),
+const activitySchemas: EventSchemas = Object.fromEntries(
+  Object.entries(schemas).filter(([type]) => DESCRIPTIONS[type as ActivityEvent['type']] !== null),
 );
 
 /** Projects who did what. A rebuild keeps what streams of endpoints no longer hold: they are truncated after 90 days. */
 export const activity: Projection = {
   name: 'activity',
   tables: ['activity'],
-  types: Object.keys(toldSchemas),
+  types: Object.keys(activitySchemas),
   carryOver: `insert into activity select * from read.activity where subject_kind = 'webhook'
               on conflict (position) do nothing`,
   async apply(events, db) {
@@ -217,24 +219,24 @@ export const activity: Projection = {
 };
 
 function rowOf(stored: RecordedEvent) {
-  const event = readEvent(toldSchemas, stored) as Told | null;
+  const event = readEvent(activitySchemas, stored) as ActivityEvent | null;
   if (event === null) return null;
-  const told = (TELLINGS[event.type] as Telling<Told> | null)?.(event.data);
+  const described = (DESCRIPTIONS[event.type] as Describe<ActivityEvent> | null)?.(event.data);
   const { metadata } = stored;
   const partner_id = 'partner_id' in event.data ? event.data.partner_id : metadata.partner_id;
-  if (told == null || partner_id === undefined) return null;
-  const [actor_kind, actor_id] = actorOf(stored, told);
-  const [subject_kind, subject_id] = told.subject;
+  if (described == null || partner_id === undefined) return null;
+  const [actor_kind, actor_id] = actorOf(stored, described);
+  const [subject_kind, subject_id] = described.subject;
   return {
     position: String(stored.position),
     partner_id,
-    at: told.at ?? metadata.at,
+    at: described.at ?? metadata.at,
     actor_kind,
     actor_id,
-    action: told.action,
+    action: described.action,
     subject_kind,
     subject_id,
-    summary: told.summary ?? '',
+    summary: described.summary ?? '',
   };
 }
 

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type DomainEvent, domainEvents } from '../../domain/hostnames/events.ts';
+import { type DomainEvent, domainEvents } from '../../domain/domains/events.ts';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import type { Projection } from '../projection.ts';

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { isHostname } from '../../domain/hostnames/hostname.ts';
+import { isHostname } from '../../domain/domains/hostname.ts';
 import { rowLoader, shortCache } from '../../platform/limits/loaders.ts';
 
 /** Finds out whom a host name collects for. */

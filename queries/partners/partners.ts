@@ -97,6 +97,9 @@ export const listKeys = (db: DatabasePool, partnerId: string): Promise<readonly 
   db.any(sql.type(keyRow)`
     select ${KEY} from read.api_key where partner_id = ${partnerId} order by created_at`);
 
+/** A page with ten thousand keys would block the event loop for a third of a second. */
+const ENDED_LISTED = 50;
+
 /**
  * The keys that open the service at an instant (ISO 8601), and the last `most` that were revoked and that expired: a script may
  * have made any number of these.
@@ -105,7 +108,7 @@ export const listLatestKeys = (
   db: DatabasePool,
   partnerId: string,
   at: string,
-  most: number,
+  most = ENDED_LISTED,
 ): Promise<readonly KeyRow[]> =>
   db.any(sql.type(keyRow)`
     select * from (
@@ -121,6 +124,15 @@ export const listLatestKeys = (
 
 export const findKey = (db: DatabasePool, keyId: string): Promise<KeyRow | null> =>
   db.maybeOne(sql.type(keyRow)`select ${KEY} from read.api_key where key_id = ${keyId}`);
+
+/** PostgreSQL refuses a NUL, which a path may hold. */
+const KEY_ID = /^[\w-]{1,100}$/;
+
+/** A key of this partner by an id as a path has it. */
+export async function findKeyOf(db: DatabasePool, partnerId: string, keyId: string): Promise<KeyRow | null> {
+  const key = KEY_ID.test(keyId) ? await findKey(db, keyId) : null;
+  return key?.partner_id === partnerId ? key : null;
+}
 
 const userRow = z.object({
   user_id: z.string(),
@@ -144,14 +156,24 @@ export function listUsers(db: DatabasePool, partnerId: string | null): Promise<r
 
 const useRow = z.object({ key_id: z.string(), used_at: z.string() });
 
-/** When each of these keys was last seen on a request. */
-export async function listKeyUses(
-  db: DatabasePool,
-  keyIds: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
+export type UsedKey = KeyRow & { readonly used_at: string | null };
+
+/** Adds when each key was last seen on a request. */
+export async function withUses(db: DatabasePool, keys: readonly KeyRow[]): Promise<readonly UsedKey[]> {
+  const ids = keys.map(({ key_id }) => key_id);
   const rows = await db.any(sql.type(useRow)`
-    select key_id, used_at from work.key_use where key_id = any(${sql.array([...keyIds], 'text')})`);
-  return new Map(rows.map(({ key_id, used_at }) => [key_id, used_at]));
+    select key_id, used_at from work.key_use where key_id = any(${sql.array(ids, 'text')})`);
+  const uses = new Map(rows.map(({ key_id, used_at }) => [key_id, used_at]));
+  return keys.map((key) => ({ ...key, used_at: uses.get(key.key_id) ?? null }));
+}
+
+/** Who may have changed or asked something: the partner's users, and the keys that `listLatestKeys` has. */
+export async function listActors(db: DatabasePool, partnerId: string, at: string) {
+  const [users, keys] = await Promise.all([listUsers(db, partnerId), listLatestKeys(db, partnerId, at)]);
+  return [
+    ...users.map(({ user_id, name }) => ({ kind: 'user', id: user_id, name })),
+    ...keys.map(({ key_id, name }) => ({ kind: 'key', id: key_id, name })),
+  ];
 }
 
 /** Keys of partners that are not suspended, whether expired or not. */
@@ -164,14 +186,20 @@ const CALLING_KEYS = `
 
 type CallingKeyRow = Omit<ApiKey, 'kind'> & { readonly expires_at: Date | null };
 
+export interface CallingKeyDeps {
+  readonly pool: pg.Pool;
+  readonly clock: Clock;
+}
+
 /**
  * Finds a partner's key for a call in its name, by the rules of a call over HTTP. null: unknown, expired or revoked, or the partner is
  * suspended.
  */
 export async function findCallingKey(
-  { pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock },
+  { pool, clock }: CallingKeyDeps,
   { partner_id, key_id }: Pick<ApiKey, 'partner_id' | 'key_id'>,
 ): Promise<ApiKey | null> {
+  if (!KEY_ID.test(key_id)) return null;
   const { rows } = await pool.query<CallingKeyRow & { hash: string }>(
     `${CALLING_KEYS} and partner_id = $1 and key_id = $2 and coalesce(expires_at, 'infinity') > $3`,
     [partner_id, key_id, new Date(clock.now())],

@@ -116,6 +116,19 @@ const linkRow = z.object({
 });
 export type InvitationLink = z.output<typeof linkRow>;
 
+/** What has become of an invitation. `now` in milliseconds. */
+export function invitationState(
+  { completed, accepted_at, withdrawn_at, expires_at, suspended }: InvitationLink,
+  now: number,
+): 'open' | 'used' | 'withdrawn' | 'expired' | 'suspended' {
+  if (completed) return 'used';
+  if (withdrawn_at !== null) return 'withdrawn';
+  if (now >= Date.parse(expires_at)) return accepted_at === null ? 'expired' : 'used';
+  if (suspended) return 'suspended';
+  // One whose acceptance was cut short goes on for the same user name; the command refuses another one.
+  return 'open';
+}
+
 /** The invitation with this digest of its token. */
 export const findInvitation = (db: DatabasePool, digest: string): Promise<InvitationLink | null> =>
   db.maybeOne(sql.type(linkRow)`

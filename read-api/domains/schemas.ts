@@ -55,7 +55,7 @@ const domainBody = z
   .meta({ id: 'CustomDomain', description: "A host name of a customer's own for a tracker's pixel." });
 export type DomainBody = z.output<typeof domainBody>;
 
-const domainCreate = z.strictObject({ hostname }).meta({ id: 'CustomDomainCreate' });
+export const domainCreate = z.strictObject({ hostname }).meta({ id: 'CustomDomainCreate' });
 
 /** At most ten, so that all are told at once. */
 const domainList = z

@@ -45,15 +45,6 @@ export interface Companies {
   readonly isPartial: boolean;
 }
 
-/** Reads the companies of a period. `asFile`: of many more reveals than a page needs. */
-export type ReadCompanies = (
-  partnerId: string,
-  trackerId: string | null,
-  range: Pick<CompanyQuery, 'from' | 'to'>,
-  asOf: string | null,
-  asFile?: boolean,
-) => Promise<Companies>;
-
 /**
  * Groups the sessions that began in a period by their company. A reveal expires with its session, 30 days after that began. The
  * newest reveals are read from the index alone, and the company and its last visit from its newest reveal.

@@ -97,7 +97,7 @@ async function preview(deps: SessionRouteDeps, request: PartnerRequest): Promise
   return { status: 200, body: JSON.stringify({ ...body, request_id: request.id }) };
 }
 
-interface RecentDeps {
+export interface SearchDeps {
   readonly db: DatabasePool;
   readonly dayKeys: DayKeys;
   readonly cursors: Cursors;
@@ -127,7 +127,7 @@ const SESSIONS_KEPT_MS = 30 * DAY;
 
 /** Finds a partner's sessions, newest first, a page at a time; null if the cursor is of another list. */
 export async function searchSessions(
-  { db, dayKeys, cursors }: RecentDeps,
+  { db, dayKeys, cursors }: SearchDeps,
   partnerId: string,
   { trackerId, before, label, ...filter }: SessionSearch,
   now: number,

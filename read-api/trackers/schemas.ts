@@ -48,7 +48,7 @@ const trackerCreate = z
   .strictObject({ name, origins, customer_reference: customerReference.optional() })
   .meta({ id: 'TrackerCreate' });
 
-const trackerUpdate = z
+export const trackerUpdate = z
   .strictObject({
     name: name.optional(),
     origins: origins.optional(),

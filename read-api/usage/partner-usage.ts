@@ -198,8 +198,10 @@ const startState = z.object({
   webhookId: z.string().nullable(),
 });
 
+export type StartState = z.output<typeof startState>;
+
 /** Which first steps a partner has taken: a lookup, a visit on a website, a delivered webhook. */
-export const readStartState = (db: DatabasePool, partnerId: string): Promise<z.output<typeof startState>> =>
+export const readStartState = (db: DatabasePool, partnerId: string): Promise<StartState> =>
   db.one(sql.type(startState)`
     select exists (select from read.api_key k
                    where k.partner_id = ${partnerId}

@@ -17,6 +17,7 @@ let tracker: string;
 const rowsOf = async (query = '') => {
   const { body, statusCode } = await page.get(`/activity${query}`);
   expect(statusCode, body).toBe(200);
+  expect(body).toContain('<h1>Activity</h1>');
   const [, table = ''] = /<tbody>(.*?)<\/tbody>/s.exec(body) ?? [];
   return [...table.matchAll(/<tr>(.*?)<\/tr>/gs)].map(([, row = '']) =>
     [...row.matchAll(/<td[^>]*>(.*?)<\/td>/gs)]

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { DAY, MINUTE } from '../../domain/kernel/time.ts';
+import { DAY } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown } from '../../event-store/port.ts';
 import { auditBilling } from '../../processors/billing/audit.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
@@ -8,7 +8,6 @@ import { type LoggedIn, loggedIn, makeUser, type TestUser } from '../support/das
 import { eventually } from '../support/eventually.ts';
 import { faultyStore } from '../support/faulty-store.ts';
 import { aCompany, scriptedProvider } from '../support/providers.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { collect, feed, makeTracker } from '../support/tracking.ts';
 
 const clock = manualClock();
@@ -20,33 +19,15 @@ let user: TestUser;
 let page: LoggedIn;
 /** A user of another partner's. */
 let stranger: LoggedIn;
-let strangersUser: TestUser;
-let receiver: Receiver;
-/** The receiver's, to every request. */
-let answer = 500;
 
 beforeAll(async () => {
-  receiver = await startReceiver({ answer: (_request, response) => void response.writeHead(answer).end() });
-  api = await startApi({
-    clock,
-    providers: [provider],
-    aroundStore: faults.around,
-    env: {
-      WEBHOOK_ALLOW_NETWORKS: '127.0.0.1/32',
-      WEBHOOK_ALLOW_HTTP: '1',
-      WEBHOOK_ALLOW_PORTS: String(receiver.port),
-    },
-  });
+  api = await startApi({ clock, providers: [provider], aroundStore: faults.around });
   key = await api.key();
   user = await makeUser(api, key.partner_id);
   page = await loggedIn(api, user);
-  strangersUser = await makeUser(api, (await api.key()).partner_id);
-  stranger = await loggedIn(api, strangersUser);
+  stranger = await loggedIn(api, await makeUser(api, (await api.key()).partner_id));
 });
-afterAll(async () => {
-  await api.close();
-  await receiver.close();
-});
+afterAll(() => api.close());
 
 // Past the second that pages and calls are counted in.
 beforeEach(() => clock.advance(1_000));
@@ -68,38 +49,6 @@ const visit = async (tracker: string, ip: string, custom: object = {}): Promise<
 const idempotencyKeyIn = (body: string) => /name="idempotency_key" value="([^"]+)"/.exec(body)?.[1] ?? '';
 
 describe('keys', () => {
-  it('are created with their limits, shown once, changed and revoked', async () => {
-    const made = await page.send('/keys', { name: 'from a page', ...LIMITS });
-    expect(made.statusCode, made.body).toBe(201);
-    const api_key = /dp_[\w-]{40,}/.exec(made.body)?.[0] ?? '';
-    expect(await usageOf(api_key)).toBe(200);
-    const list = (await page.get('/keys')).body;
-    expect(list).toContain('from a page');
-    expect(list).not.toContain(api_key);
-
-    const id = /\/dashboard\/keys\/(key_\w+)">from a page</.exec(list)?.[1] ?? '';
-    const changed = await page.send(`/keys/${id}`, {
-      ...LIMITS,
-      new_enrichments_per_day: '',
-    });
-    expect(changed.headers.location).toBe('/dashboard/keys?said=key-updated');
-    const { rows } = await api.sql.query('select * from read.api_key where key_id = $1', [id]);
-    expect(rows[0]).toMatchObject({
-      requests_per_second: 7,
-      new_enrichments_per_day: null,
-      company_signals: false,
-    });
-
-    expect((await page.get(`/keys/${id}/revoke`)).body).toContain('Revoke the key');
-    expect(await usageOf(api_key)).toBe(200);
-    expect(await statusOf(page.send(`/keys/${id}/revoke`))).toBe(303);
-    await eventually(
-      'the key is refused',
-      () => usageOf(api_key),
-      (status) => status === 401,
-    );
-  });
-
   it('are created and changed within the changes of a day, and revoked at any rate', async () => {
     const own = await api.key();
     const browser = await loggedIn(api, await makeUser(api, own.partner_id));
@@ -310,79 +259,6 @@ describe('a session', () => {
     expect(second).toContain('n: 0<');
     expect(second).not.toContain('n: 1<');
   });
-});
-
-describe('billing', () => {
-  it('says what the audit found, and gives the months as CSV', async () => {
-    expect((await page.get('/billing')).body).toContain('Not audited yet');
-    expect(await statusOf(page.send('/billing/audit'))).toBe(303);
-    await eventually(
-      'it has its verdict',
-      () => page.get('/billing'),
-      ({ body }) => body.includes('No differences'),
-    );
-    const csv = await page.get('/billing.csv');
-    expect(csv.headers['content-type']).toContain('text/csv');
-    expect(csv.body).toMatch(/^month,completed_reveals,units\r\n2026-03,\d+,\d+\r\n$/);
-  });
-});
-
-describe('failed deliveries', () => {
-  it('are all retried that were queued since a day, and no others', async () => {
-    const url = `http://127.0.0.1:${receiver.port}/`;
-    const payload = { name: 'down', url, events: ['session.created'] };
-    const made = await api.inject(key, { method: 'POST', url: '/v1/webhooks', payload });
-    expect(made.statusCode, made.body).toBe(201);
-    const { id } = made.json();
-    const sendTest = async (): Promise<string> => {
-      const sent = await api.inject(key, { method: 'POST', url: `/v1/webhooks/${id}/test` });
-      return sent.json().delivery_id;
-    };
-    const states = async () => {
-      const listed = await api.inject(key, { method: 'GET', url: `/v1/webhooks/${id}/deliveries` });
-      return Object.fromEntries(
-        listed
-          .json()
-          .deliveries.map((delivery: { id: string; state: string }) => [delivery.id, delivery.state]),
-      );
-    };
-    const old = await sendTest();
-    clock.advance(3 * DAY);
-    const recent = await sendTest();
-    const day = new Date(clock.now()).toISOString().slice(0, 10);
-    const isFailed = (all: object) => Object.values(all).every((state) => state === 'failed');
-    // From attempt to attempt: on a slow machine a clock that went by itself would let the payloads expire.
-    const passing = async () => {
-      const { rows } = await api.sql.query<{ due: Date | null }>(
-        `select min(next_attempt_at) as due from read.webhook_delivery where webhook_id = $1 and state = 'pending'`,
-        [id],
-      );
-      clock.set(Math.max(clock.now(), rows[0]?.due?.getTime() ?? 0) + MINUTE);
-      return states();
-    };
-    await eventually('both have failed', passing, isFailed, 60_000);
-
-    page = await loggedIn(api, user);
-    const at = `/webhooks/${id}/deliveries`;
-    expect((await page.get(`${at}?status=failed`)).body).toContain('Retry all failed');
-    expect((await page.send(`${at}/retry`, { since: 'yesterday' })).statusCode).toBe(400);
-    expect((await page.send('/webhooks/none/deliveries/retry', { since: day })).statusCode).toBe(404);
-    stranger = await loggedIn(api, strangersUser);
-    expect((await stranger.send(`${at}/retry`, { since: day })).statusCode).toBe(404);
-    expect(await states()).toEqual({ [old]: 'failed', [recent]: 'failed' });
-
-    answer = 204;
-    const answers = await page.send(`${at}/retry`, { since: day });
-    expect([answers.statusCode, answers.headers.location]).toEqual([
-      303,
-      expect.stringMatching(`^/dashboard/webhooks/${id}/recoveries/`),
-    ]);
-    const delivered = (all: Record<string, string>) => all[recent] === 'delivered';
-    expect(await eventually('it is delivered', passing, delivered)).toMatchObject({ [old]: 'failed' });
-    page = await loggedIn(api, user);
-    const progress = await page.get(String(answers.headers.location).replace('/dashboard', ''));
-    expect(progress.body).toContain('Done: 1 delivery of 1 arrived.');
-  }, 90_000);
 });
 
 describe('the form of a tracker', () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { changeUser } from '../../commands/partners/manage-user.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
-import { forgetUser } from '../../processors/partners/logins.ts';
+import { forgetUser } from '../../processors/partners/passwords.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import {
   browse,

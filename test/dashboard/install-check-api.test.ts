@@ -24,32 +24,6 @@ const shown = async (tracker: string) => {
 };
 const STAGING = 'https://staging.example.com';
 
-it('waits for the first visit, and shows it when it has come', async () => {
-  const tracker = await makeTracker(api, key);
-  const waiting = await shown(tracker);
-  expect(waiting).toContain('Waiting for the first visit …');
-  expect(waiting).toContain('id="install-check" data-live');
-  expect(waiting).toContain('script-src http://doorplate.test; connect-src http://doorplate.test');
-  await collect(api, tracker);
-  clock.advance(60_000);
-  const receiving = await shown(tracker);
-  expect(receiving).toMatch(
-    /Receiving visits:<\/strong> 1 in the last 24 hours, the last <time[^>]*>1 minute ago</,
-  );
-  expect(receiving).toContain('Visits an hour, last 24 hours');
-  expect(receiving).not.toContain('data-live');
-});
-
-it('names a policy or a blocker where the script is loaded and no visit comes', async () => {
-  const tracker = await makeTracker(api, key);
-  const url = `/tracking/a.js?tracker_id=${tracker}`;
-  for (const _ of ['once', 'again'])
-    await api.app.inject({ method: 'GET', url, headers: { host: 'doorplate.test' } });
-  const body = await shown(tracker);
-  expect(body).toContain('The script was loaded 2 times, but no visit arrived.');
-  expect(body).toContain('connect-src http://doorplate.test');
-});
-
 it('names wrong origins, and adds one after a question, for its own partner alone', async () => {
   const tracker = await makeTracker(api, key);
   for (const origin of [STAGING, 'http://plain.example', '"><script>alert(1)</script>']) {
@@ -82,25 +56,4 @@ it('names wrong origins, and adds one after a question, for its own partner alon
   expect((await page.get(links[0] as string)).headers.location).toBe(`/dashboard/trackers/${tracker}`);
   expect((await stranger.get(links[0] as string)).headers.location).toBe('/dashboard/trackers');
   expect((await stranger.get(`/trackers/${tracker}`)).statusCode).toBe(404);
-});
-
-it('suspects a proxy that hides all visitors', async () => {
-  const tracker = await makeTracker(api, key);
-  for (let visit = 0; visit < 20; visit += 1) {
-    // The window of a visitor has ten a second.
-    clock.advance(200);
-    await collect(api, tracker, { ip: '203.0.113.7' });
-  }
-  expect(await shown(tracker)).toContain('All visits come from private addresses');
-  for (let visit = 0; visit < 20; visit += 1) {
-    clock.advance(200);
-    await collect(api, tracker, { ip: '8.8.8.8' });
-  }
-  expect(await shown(tracker)).not.toContain('TRUSTED_PROXIES');
-  const other = await makeTracker(api, key);
-  for (let visit = 0; visit < 20; visit += 1) {
-    clock.advance(200);
-    await collect(api, other, { ip: '8.8.8.8' });
-  }
-  expect(await shown(other)).toContain('All 20 visits come from one address');
 });

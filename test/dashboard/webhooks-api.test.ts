@@ -318,29 +318,6 @@ describe('samples', () => {
 });
 
 describe('a retry after an outage', () => {
-  it('says how many before, shows its progress, and says when it is done', async () => {
-    await append(
-      ...some(3).flatMap((d) => [
-        queued(d, clock.now()),
-        attempted(d, { at: clock.now(), error: 'http_status', final: true }),
-      ]),
-    );
-    expect(await textOf(at('/deliveries'))).toContain('3 deliveries have failed');
-    const since = isoTime(clock.now() - HOUR);
-    const before = await textOf(at(`/recover?since=${since}`));
-    expect(before).toContain('3 deliveries');
-    expect(before).toContain('Retry 3 deliveries');
-    expect(await textOf(at(`/recover?since=${isoTime(clock.now())}`))).toContain('3 deliveries');
-    const sent = await page.send(at('/deliveries/retry'), { since });
-    expect(sent.statusCode, sent.body).toBe(303);
-    const path = String(sent.headers.location).replace('/dashboard', '');
-    const progress = await page.get(path);
-    expect(progress.body).toMatch(/Retry (under way|done)/);
-    // Their bodies were never stored, so they stay pending: the page goes on looking.
-    expect(progress.body).toContain('class="reload"');
-    expect((await page.get(at(`/recoveries/${randomUUID()}`))).statusCode).toBe(404);
-  });
-
   it('refuses times that are none, and finds nothing to retry of a healthy endpoint', async () => {
     expect((await page.send(at('/deliveries/retry'), { since: 'yesterday' })).statusCode).toBe(400);
     expect((await page.get(at('/recover?since=2020-01-01'))).statusCode).toBe(400);

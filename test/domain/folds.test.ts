@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type SlotCommand, slotsDecider, snapshotSlots } from '../../domain/hostnames/slots.ts';
+import { type SlotCommand, slotsDecider, snapshotSlots } from '../../domain/domains/slots.ts';
 import type { Decider } from '../../domain/kernel/decider.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import { type PartnerCommand, partnerDecider, snapshotPartner } from '../../domain/partners/partner.ts';

@@ -8,8 +8,8 @@ import {
   type DomainCommands,
 } from '../../commands/domains/manage-domains.ts';
 import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
-import { domainStream } from '../../domain/hostnames/hostname.ts';
-import { domainSlotsStream } from '../../domain/hostnames/slots.ts';
+import { domainStream } from '../../domain/domains/hostname.ts';
+import { domainSlotsStream } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import type { RecordedEvent } from '../../event-store/port.ts';
 import {

@@ -1,13 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
-import type { DomainEvent, DomainSlotEvent } from '../../domain/hostnames/events.ts';
+import type { DomainEvent, DomainSlotEvent } from '../../domain/domains/events.ts';
 import {
   type DomainCommand,
   domainDecider,
   isDomainName,
   nextCheck,
   snapshotName,
-} from '../../domain/hostnames/hostname.ts';
-import { heldSlots, mayStand, slotsDecider } from '../../domain/hostnames/slots.ts';
+} from '../../domain/domains/hostname.ts';
+import { heldSlots, mayStand, slotsDecider } from '../../domain/domains/slots.ts';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { given } from '../domain/deciding.ts';
 import { ANNA, AT, BERT } from '../lookup/lookup-events.ts';

@@ -4,12 +4,10 @@ import { userIdOf } from '../../commands/partners/manage-user.ts';
 import { MINUTE } from '../../domain/kernel/time.ts';
 import { masterKeyFrom } from '../../platform/crypto/master-key.ts';
 import { createRateLimiter } from '../../platform/limits/rate-limit.ts';
-import {
-  createDashboardLogins,
-  createLogins,
-  type DashboardLogins,
-  setPassword,
-} from '../../processors/partners/logins.ts';
+import { createDashboardLogins, type DashboardLogins } from '../../processors/partners/log-in.ts';
+import { createLoginLimits, type LoginLimits } from '../../processors/partners/login-limits.ts';
+import { createLogins } from '../../processors/partners/logins.ts';
+import { setPassword } from '../../processors/partners/passwords.ts';
 import { createSecondFactors, type SecondFactors } from '../../processors/partners/second-factor.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -22,15 +20,17 @@ const HASH = `$argon2id$v=19$m=8,t=1,p=1$${unpadded(nonce)}$${unpadded(
   argon2Sync('argon2id', { ...COST, message: PASSWORD, nonce, tagLength: 32 }),
 )}`;
 
+const digest = (text: string) => `signed(${text})`.replaceAll(/[ .]/g, '_');
+
 let stack: TestStack;
 let logins: DashboardLogins;
+let limits: LoginLimits;
 let factors: SecondFactors;
 beforeAll(async () => {
   stack = await startTestStack();
-  const limiter = createRateLimiter({ ...stack, alone: () => true });
-  const digest = (text: string) => `signed(${text})`.replaceAll(/[ .]/g, '_');
+  limits = createLoginLimits(createRateLimiter({ ...stack, alone: () => true }));
   factors = createSecondFactors({ ...stack, master: masterKeyFrom(Buffer.alloc(32)), digest });
-  logins = createDashboardLogins({ ...stack, limiter, logins: createLogins(stack), factors, digest });
+  logins = createDashboardLogins({ ...stack, limits, logins: createLogins(stack), factors, digest });
 });
 afterAll(() => stack.close());
 // Past the window that wrong passwords are counted in.
@@ -162,9 +162,33 @@ it('a device keeps its cookie over logins', async () => {
 
 it('wrong passwords of a user who is logged in are limited to 10, and the right one spends nothing', async () => {
   const { userId } = await aUser();
-  const change = async (current: string): Promise<string | number | null> =>
-    (await logins.admitPasswordChange(userId)) ??
-    logins.changePassword(userId, { current, password: PASSWORD, token: '', browser: null }, stack.context());
-  for (let nth = 0; nth < 10; nth += 1) expect(await change('wrong')).toBeNull();
-  expect(await change('wrong')).toBeGreaterThan(0);
+  const given = { current: 'wrong', password: PASSWORD, token: '', browser: null };
+  expect(await logins.prove(userId, PASSWORD)).toBeNull();
+  for (let nth = 0; nth < 5; nth += 1) {
+    expect(await logins.prove(userId, 'wrong')).toBe('wrong');
+    expect(await logins.changePassword(userId, given, stack.context())).toBe('wrong');
+  }
+  expect(await logins.prove(userId, PASSWORD)).toBeGreaterThan(0);
+  expect(await logins.changePassword(userId, given, stack.context())).toHaveProperty('retryAfter');
+});
+
+it('wrong codes are limited to 10 a user and network, 30 a user and 10 a device, and the right one spends nothing', async () => {
+  const { name } = await aUser();
+  const always = { isSetUp: async () => true, take: async (_: string, code: string) => code === 'right' };
+  const deps = { ...stack, limits, logins: createLogins(stack), factors: always, digest };
+  const { logIn, enterCode } = createDashboardLogins(deps);
+  const home = { network: 'home', device: null, browser: null };
+  const begun = await logIn({ ...home, name, password: PASSWORD });
+  const secondStep = typeof begun === 'object' && 'secondStep' in begun ? begun.secondStep : '';
+  const enter = (code: string, from: Partial<typeof home> | { device: string } = {}) =>
+    enterCode({ ...home, secondStep, code, ...from });
+  const limited = { retryAfter: expect.any(Number) };
+  const right = await enter('right');
+  const device = typeof right === 'object' && 'device' in right ? right.device : '';
+  for (let nth = 0; nth < 10; nth += 1) expect(await enter('wrong')).toBe('wrong');
+  expect(await enter('right')).toEqual(limited);
+  for (let nth = 0; nth < 20; nth += 1) expect(await enter('wrong', { network: `n${nth}` })).toBe('wrong');
+  expect(await enter('right', { network: 'elsewhere' })).toEqual(limited);
+  for (let nth = 0; nth < 10; nth += 1) expect(await enter('wrong', { device })).toBe('wrong');
+  expect(await enter('right', { device })).toEqual(limited);
 });

@@ -4,7 +4,8 @@ import type { LightMyRequestResponse } from 'fastify';
 import { createUser } from '../../commands/partners/manage-user.ts';
 import type { Role } from '../../domain/partners/events.ts';
 import { hashPassword } from '../../platform/crypto/passwords.ts';
-import { createLogins, passwordOf, setPassword } from '../../processors/partners/logins.ts';
+import { createLogins } from '../../processors/partners/logins.ts';
+import { passwordOf, setPassword } from '../../processors/partners/passwords.ts';
 import type { TestApi } from './api.ts';
 
 export const PASSWORD = 'three wise words';

@@ -3,6 +3,7 @@
  * there is one way to read and change a partner's data.
  */
 
+import type { Role } from '../../domain/partners/events.ts';
 import type {
   ApiRequest,
   Caller,
@@ -14,43 +15,31 @@ import type {
   Route,
   RouteTable,
 } from '../../http/contract/route.ts';
-import { refusal } from '../../http/errors/error-catalog.ts';
+import { type ErrorCode, refusal } from '../../http/errors/error-catalog.ts';
 import type { Inadmissible } from '../../http/server/admission.ts';
+import type { Notice } from '../../operations/condition.ts';
+import type { LoggedInUser } from '../../processors/partners/logins.ts';
+import type { CallingKeyDeps } from '../../queries/partners/partners.ts';
+import type { SearchDeps } from '../../read-api/sessions/sessions.ts';
 import type { TrackerBody } from '../../read-api/trackers/schemas.ts';
+import type { ReadTrackerDays } from '../../read-api/usage/partner-usage.ts';
 import type { Scope } from './scope.ts';
 import type { Times } from './times.ts';
 
-/** A user with a login, as the pages show it. */
-export interface LoggedInUser {
-  readonly user_id: string;
-  readonly partner_id: string;
-  readonly name: string;
-  readonly partner_name: string;
-  /** An operator set the password: it must be changed first. */
-  readonly is_first: boolean;
-  /** An IANA name, `UTC` until the user chooses another. */
-  readonly time_zone: string;
-  /** While the partner is suspended: read-only. */
-  readonly role: Role;
-  /** The operator has suspended the partner. */
-  readonly is_suspended: boolean;
-  /** The team requires a second factor, and the user has none: it must be set up first. */
-  readonly needs_second_factor: boolean;
-}
+export type { LoggedInUser, Role };
 
 /** Each role may do what those before it may (docs/dashboard.md, Roles). */
-export const ROLES = ['read-only', 'member', 'owner'] as const;
-export type Role = (typeof ROLES)[number];
+export const ROLES: readonly Role[] = ['read-only', 'member', 'owner'];
 
 /** Whether the user has this role or one that may do more. */
 export const hasRole = ({ role }: Pick<LoggedInUser, 'role'>, needed: Role): boolean =>
   ROLES.indexOf(role) >= ROLES.indexOf(needed);
 
 /** Whether the user may reveal, retry and change, so that the page offers it. The call itself is checked apart. */
-export const mayChange = ({ user }: Pick<Visit, 'user'>): boolean => hasRole(user, 'member');
+export const mayChange = ({ user }: Pick<PageContext, 'user'>): boolean => hasRole(user, 'member');
 
 /** Whether the user may change the team and the keys, so that the page offers it. The call itself is checked apart. */
-export const isOwner = ({ user }: Pick<Visit, 'user'>): boolean => hasRole(user, 'owner');
+export const isOwner = ({ user }: Pick<PageContext, 'user'>): boolean => hasRole(user, 'owner');
 
 export interface ErrorAnswer {
   readonly ok: false;
@@ -61,9 +50,21 @@ export interface ErrorAnswer {
   readonly retryAfter?: number;
 }
 
+/** A refusal in the words of a page. `retryAfter`: seconds until a repeat may succeed. */
+export const errorAnswer = (
+  status: number,
+  code: string,
+  message: string,
+  retryAfter?: number,
+): ErrorAnswer => ({
+  ...{ ok: false, status, code, message },
+  ...(retryAfter === undefined ? {} : { retryAfter }),
+});
+
 export type ApiAnswer<T> = { readonly ok: true; readonly status: number; readonly body: T } | ErrorAnswer;
 
 export interface CallOptions {
+  /** Default: those of the page's own path. */
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
@@ -116,31 +117,29 @@ export function createApi({ routes, admit }: ApiDeps) {
   };
 }
 
-const READ_ONLY: ErrorAnswer = {
-  ok: false,
-  status: 403,
-  code: 'role_required',
-  message: 'Your role is read-only, so nothing was changed. An owner of the team can give you another role.',
-};
+const READ_ONLY = errorAnswer(
+  403,
+  'role_required',
+  'Your role is read-only, so nothing was changed. An owner of the team can give you another role.',
+);
 
-const SUSPENDED: ErrorAnswer = {
-  ok: false,
-  status: 403,
-  code: 'partner_suspended',
-  message: 'This account is suspended, so nothing was changed. Ask the operator of this service.',
-};
+const SUSPENDED = errorAnswer(
+  403,
+  'partner_suspended',
+  'This account is suspended, so nothing was changed. Ask the operator of this service.',
+);
 
 const requestOf = (
-  { id, receivedAt, startedAt, peer }: ApiRequest,
+  { id, receivedAt, startedAt, peer, params: own }: ApiRequest,
   caller: Caller,
-  { params = {}, query = {}, body, idempotencyKey }: CallOptions,
+  { params, query = {}, body, idempotencyKey }: CallOptions,
 ): PartnerRequest => ({
   id,
   receivedAt,
   startedAt,
   peer,
   caller,
-  params,
+  params: params ?? own,
   query: queryOf(query),
   body,
   header: (name) => (name === 'idempotency-key' ? idempotencyKey : undefined),
@@ -161,8 +160,13 @@ function toApiAnswer<T>({ status, body, headers = {} }: Reply): ApiAnswer<T> {
   return { ok: false, status, ...parsed.error, ...(wait === undefined ? {} : { retryAfter: Number(wait) }) };
 }
 
+/** What the API answers to a refusal, for a command that it has no route for. */
+export const refusedWith = (request: ApiRequest, code: ErrorCode): ErrorAnswer => ({
+  ...(toApiAnswer(refusal(request, code)) as ErrorAnswer),
+});
+
 /** A request of a page by a logged-in user, with how instants are written for that user. */
-export interface Visit extends Times {
+export interface PageContext extends Times {
   readonly request: ApiRequest;
   readonly user: LoggedInUser;
   /** The login's token in the browser's cookie. */
@@ -174,19 +178,44 @@ export interface Visit extends Times {
   /** Empty for a GET. */
   readonly form: URLSearchParams;
   readonly api: Api;
+  /** The API as one of the partner's keys calls it. */
+  readonly apiAs: (key: Extract<Caller, { readonly kind: 'key' }>) => Api;
   /** URL of this service, as its callers see it. */
   readonly publicUrl: string;
+  readonly reads: PageReads;
 }
+
+/** What the readers of the read models take. */
+export interface PageReads extends SearchDeps, CallingKeyDeps {
+  /** Returns a wait for what these read models lack of the store; it resolves to false after a time limit. */
+  readonly waitForHead: (names: readonly string[]) => () => Promise<boolean>;
+  readonly trackerDays: ReadTrackerDays;
+  /** What a partner should look at. `now` in milliseconds. */
+  readonly notices: (partnerId: string, now: number) => Promise<readonly Notice[]>;
+  /** The id of the delivery of an event to an endpoint. */
+  readonly deliveryId: (webhookId: string, eventId: string) => string;
+  /** Milliseconds between two probes of an endpoint that is held back. */
+  readonly probeMs: number;
+}
+
+/** The context of a command that a page gives, in the name of its user. */
+export const commandOf = ({ request, user }: PageContext) => ({
+  correlationId: request.id,
+  causationId: request.id,
+  at: request.receivedAt,
+  partnerId: user.partner_id,
+  userId: user.user_id,
+});
 
 /** A search as it may reach the database: trimmed, without NUL or lone surrogates, which it does not take. */
 export const plainText = (given: string | null): string =>
   (given ?? '').replaceAll('\0', '').toWellFormed().trim().slice(0, 1_000);
 
 /** The trimmed text of a form's field; '' when it is missing. */
-export const textOf = (visit: Visit, name: string): string => visit.form.get(name)?.trim() ?? '';
+export const textOf = (page: PageContext, name: string): string => page.form.get(name)?.trim() ?? '';
 
 /** Lists the partner's trackers; `failed`: why they cannot be listed. */
-export async function listTrackers({ api }: Visit) {
+export async function listTrackers({ api }: PageContext) {
   const listed = await api<{ readonly trackers: readonly TrackerBody[] }>('GET', '/v1/trackers');
   return listed.ok ? { trackers: listed.body.trackers, failed: null } : { trackers: [], failed: listed };
 }

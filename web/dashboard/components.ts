@@ -2,7 +2,7 @@ import { html as tag } from 'hono/html';
 import type { HtmlEscapedString } from 'hono/utils/html';
 import { searchKey } from '../../domain/kernel/text.ts';
 import { NEAR } from '../../operations/thresholds.ts';
-import type { Visit } from './api.ts';
+import type { PageContext } from './api.ts';
 import { LONGEST_DAYS, linkTo, PERIODS } from './scope.ts';
 
 /** A piece of a page that is markup already. */
@@ -20,9 +20,14 @@ export const alert = ({ message, code }: { readonly message: string; readonly co
   html`<p class="alert" role="alert">${message} <small>(${code})</small></p>`;
 
 /** A form that changes something. */
-export const form = (visit: Pick<Visit, 'csrf'>, action: string, content: Content, className = ''): Html =>
+export const form = (
+  page: Pick<PageContext, 'csrf'>,
+  action: string,
+  content: Content,
+  className = '',
+): Html =>
   html`<form method="post" action="${action}" class="${className}">
-    <input type="hidden" name="csrf" value="${visit.csrf}">${content}</form>`;
+    <input type="hidden" name="csrf" value="${page.csrf}">${content}</form>`;
 
 interface FieldOptions {
   /** Default: the name, which a page with two such fields cannot use twice. */
@@ -60,7 +65,11 @@ export function field(label: string, name: string, options: FieldOptions = {}): 
 }
 
 /** What the form of an action that `needsProof` asks for. `id`: differs where a page has several. */
-export const proofField = ({ user }: Pick<Visit, 'user'>, id = 'proof', label = 'Your password'): Html =>
+export const proofField = (
+  { user }: Pick<PageContext, 'user'>,
+  id = 'proof',
+  label = 'Your password',
+): Html =>
   // Password managers look for the name.
   html`<input type="text" value="${user.name}" autocomplete="username" readonly hidden>
     ${field(label, 'proof', { id, type: 'password', required: true, autocomplete: 'current-password' })}`;
@@ -108,7 +117,7 @@ export const tableOr = (empty: Html, ...[caption, heads, rows, options]: Paramet
   rows.length === 0 ? empty : table(caption, heads, rows, options);
 
 /** The period of a page's filters. The dates count when it is `Custom`; dates that are no period are named. */
-export const periodFields = ({ scope: { period, isRefused } }: Pick<Visit, 'scope'>): Html =>
+export const periodFields = ({ scope: { period, isRefused } }: Pick<PageContext, 'scope'>): Html =>
   html`${select('Period', 'period', PERIODS, period.name)}
     ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
     ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
@@ -119,17 +128,17 @@ export const periodFields = ({ scope: { period, isRefused } }: Pick<Visit, 'scop
  * address.
  */
 export const filterForm = (
-  visit: Pick<Visit, 'scope'>,
+  page: Pick<PageContext, 'scope'>,
   trackers: Trackers,
   more: Content = null,
 ): Html => html`<form class="filter" method="get">
-  ${trackerSelect(trackers, visit.scope.trackerId ?? '', 'All websites')}
-  ${periodFields(visit)}
+  ${trackerSelect(trackers, page.scope.trackerId ?? '', 'All websites')}
+  ${periodFields(page)}
   ${more}
   <button class="quiet">Apply</button></form>`;
 
 /** A search by name in a short list that is there as a whole. `q` in the address. */
-export const searchForm = ({ query }: Pick<Visit, 'query'>): Html =>
+export const searchForm = ({ query }: Pick<PageContext, 'query'>): Html =>
   html`<form class="filter" method="get">${field('Search', 'q', { value: wantedName(query), maxlength: 200 })}
     <button class="quiet">Search</button></form>`;
 
@@ -137,7 +146,7 @@ const wantedName = (query: URLSearchParams): string => (query.get('q') ?? '').tr
 
 /** The rows of a short list whose text has what is searched for. */
 export function searched<Row>(
-  { query }: Pick<Visit, 'query'>,
+  { query }: Pick<PageContext, 'query'>,
   rows: readonly Row[],
   textOf: (row: Row) => string,
 ): readonly Row[] {
@@ -258,15 +267,15 @@ export interface Question {
 }
 
 export const confirmation = (
-  visit: Visit,
+  page: PageContext,
   { text, action, button, back, fields = {}, isFinal = true, asksForProof = false }: Question,
 ): Html =>
   html`<section class="confirm${isFinal && ' final'}"><div>${text}</div>${form(
-    visit,
+    page,
     action,
     html`${Object.entries(fields).map(
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-    )}${asksForProof && proofField(visit)}<button class="${isFinal && 'danger'}">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
+    )}${asksForProof && proofField(page)}<button class="${isFinal && 'danger'}">${button}</button> <a class="button quiet" href="${back}">Cancel</a>`,
   )}</section>`;
 
 export type Trackers = readonly { readonly id: string; readonly name: string }[];

@@ -1,6 +1,6 @@
 import type { Reply } from '../../http/contract/route.ts';
 import { htmlAnswer } from './answers.ts';
-import type { Refused, Visit } from './api.ts';
+import type { PageContext, Refused } from './api.ts';
 import { alert, type Content, confirmation, form, type Html, html, type Question } from './components.ts';
 import { linkTo } from './scope.ts';
 
@@ -95,7 +95,7 @@ const NAVIGATION = [
 
 type Section = (typeof NAVIGATION)[number][number]['name'];
 
-interface Page {
+export interface Page {
   readonly title: string;
   readonly section: Section;
   readonly content: Content;
@@ -116,10 +116,10 @@ const SUSPENDED = html`<p class="notice bad" role="status"><strong>This account 
   deliveries and reveals wait. Everything can be read and nothing changed. Ask the operator of this service, who can resume it.</p>`;
 
 /** Renders a page of the dashboard around its content. */
-export function show(visit: Visit, page: Page): Reply {
+export function show(context: PageContext, page: Page): Reply {
   const { title, section, content, refused = null, showsCountry = false } = page;
   const status = page.status ?? refused?.status ?? 200;
-  const flash = flashMessage(visit.query.get('said'));
+  const flash = flashMessage(context.query.get('said'));
   const places: readonly Place[] = NAVIGATION.flat();
   const tabs = places.find(({ name }) => name === section)?.tabs;
   return htmlAnswer(
@@ -131,24 +131,24 @@ export function show(visit: Visit, page: Page): Reply {
       <div class="side" id="menu" popover>
         <nav class="places" aria-label="Sections"><p><a class="brand" href="/dashboard">Doorplate</a></p>${NAVIGATION.map(
           (group) =>
-            html`<ul class="group">${group.map(({ path, name }) => link(visit, path, name, name === section))}</ul>`,
+            html`<ul class="group">${group.map(({ path, name }) => link(context, path, name, name === section))}</ul>`,
         )}</nav>
         <section class="you" aria-label="Your login">${form(
-          visit,
+          context,
           '/dashboard/logout',
-          html`<span class="who"><strong>${visit.user.name}</strong> ${visit.user.partner_name}</span>
+          html`<span class="who"><strong>${context.user.name}</strong> ${context.user.partner_name}</span>
           <button class="quiet">Log out</button>`,
           'user',
         )}</section>
       </div>
       <main id="main" tabindex="-1">
-        ${tabs !== undefined && html`<nav class="tabs" aria-label="Pages of this section"><ul>${tabs.map(([path, name]) => link(visit, path, name, path === (page.tab ?? tabs[0]?.[0])))}</ul></nav>`}
+        ${tabs !== undefined && html`<nav class="tabs" aria-label="Pages of this section"><ul>${tabs.map(([path, name]) => link(context, path, name, path === (page.tab ?? tabs[0]?.[0])))}</ul></nav>`}
         <div class="head"><h1>${title}</h1>${page.actions && html`<div class="actions">${page.actions}</div>`}</div>
         ${flash && refused === null && html`<p class="said" role="status">${flash}</p>`}
-        ${visit.user.is_suspended && SUSPENDED}
+        ${context.user.is_suspended && SUSPENDED}
         ${refused && alert(refused)}
         ${content}
-        <footer>${showsCountry && COUNTRY_SOURCE}<p>Times are in ${visit.user.time_zone}
+        <footer>${showsCountry && COUNTRY_SOURCE}<p>Times are in ${context.user.time_zone}
           (<a href="/dashboard/account">change</a>); days are UTC days. <a href="/docs">API documentation</a></p></footer>
       </main>`,
     ),
@@ -156,21 +156,14 @@ export function show(visit: Visit, page: Page): Reply {
   );
 }
 
-/** A page that asks before a change. */
-export const ask = (
-  visit: Visit,
-  { title, section, tab, refused = null, ...question }: Omit<Page, 'content'> & Question,
-): Reply =>
-  show(visit, {
-    title,
-    section,
-    refused,
-    ...(tab === undefined ? {} : { tab }),
-    content: confirmation(visit, question),
-  });
+export type AskPage = Omit<Page, 'content'> & Question;
+
+/** Renders a page that asks before a change. */
+export const ask = (page: PageContext, asked: AskPage): Reply =>
+  show(page, { ...asked, content: confirmation(page, asked) });
 
 /** Keeps the period and the website from page to page. */
-const link = ({ scope }: Visit, path: string, name: string, here: boolean): Html =>
+const link = ({ scope }: PageContext, path: string, name: string, here: boolean): Html =>
   html`<li><a href="${linkTo(path, scope.query)}"${here && html` aria-current="page"`}>${name}</a></li>`;
 
 export const showBare = (title: string, content: Content, status = 200, retryAfter?: number): Reply =>

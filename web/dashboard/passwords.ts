@@ -1,7 +1,9 @@
+import { weaknessOf } from '../../platform/crypto/password-strength.ts';
 import { field, type Html, html } from './components.ts';
 
-/** Why a password is weak; null: it is not. Call it only with a password of allowed length: its time grows with the square. */
-export type WeaknessOf = (password: string, userName: string) => 'common' | 'repeated' | 'name' | null;
+/** What somebody is told who may try again after these seconds. */
+export const tooManyAttempts = (wait: number): string =>
+  `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`;
 
 const MIN_LENGTH = 12;
 const MAX_LENGTH = 200;
@@ -22,11 +24,7 @@ const WEAKNESSES = {
 } as const;
 
 /** What is wrong with the password in a form with `newPasswordFields`; null: nothing. */
-export function problemWithPassword(
-  form: URLSearchParams,
-  userName: string,
-  weaknessOf: WeaknessOf,
-): string | null {
+export function problemWithPassword(form: URLSearchParams, userName: string): string | null {
   const password = form.get('password') ?? '';
   const { length } = [...password];
   if (password !== (form.get('again') ?? '')) return 'The two new passwords differ.';

@@ -2,28 +2,25 @@ import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
+import { RATES } from '../../processors/partners/login-limits.ts';
+import { listOwners } from '../../queries/partners/team.ts';
 import { csrfOf, deviceIn, redirectAfterPost, tokenIn } from './answers.ts';
-import { type createApi, hasRole, type LoggedInUser, type Role, type Visit } from './api.ts';
+import {
+  type createApi,
+  hasRole,
+  type LoggedInUser,
+  type PageContext,
+  type PageReads,
+  type Role,
+} from './api.ts';
 import { alert, form as formTag, html, proofField } from './components.ts';
 import { showBare } from './layout.ts';
+import { tooManyAttempts } from './passwords.ts';
 import { scopeIn } from './scope.ts';
+import type { LoginServices } from './services.ts';
 import { timesIn } from './times.ts';
 
-/** A page, and the role that it needs: without one everybody sees it. */
-interface ShownRoute {
-  readonly method: 'GET';
-  readonly needs?: Role;
-}
-
-/** An action, and the role that it needs: `read-only` for what everybody does with what is their own. */
-interface ActionRoute {
-  readonly method: 'POST';
-  readonly needs: Role;
-}
-
-/** A page or an action: a path and its response to a logged-in user. */
-export type PageRoute = (ShownRoute | ActionRoute) & {
-  readonly path: string;
+interface RouteOptions {
   /** Open to a user who must change a first password, or set up a second factor. */
   readonly beforeAll?: boolean;
   /** Open to a user who must set up a second factor, once the password is the user's own. */
@@ -32,8 +29,29 @@ export type PageRoute = (ShownRoute | ActionRoute) & {
   readonly needsProof?: boolean;
   /** Exempt from the rate of forms: a stolen login that uses it up must not keep its owner from ending that login. */
   readonly endsLogins?: boolean;
-  handle(visit: Visit): Reply | Promise<Reply>;
-};
+}
+
+type Handle = (page: PageContext) => Reply | Promise<Reply>;
+
+/** A page or an action: a path and its response to a logged-in user with the role that it needs, or one that may do more. */
+export interface PageRoute extends RouteOptions {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly needs: Role;
+  readonly handle: Handle;
+}
+
+/** A page, which everybody sees unless it needs a role. */
+export const get = (
+  path: string,
+  handle: Handle,
+  options: RouteOptions & { readonly needs?: Role } = {},
+): PageRoute => ({ method: 'GET', path, needs: 'read-only', handle, ...options });
+
+/** An action. It needs `read-only` where everybody does it with what is their own. */
+export const post = (path: string, needs: Role, handle: Handle, options: RouteOptions = {}): PageRoute => ({
+  ...{ method: 'POST', path, needs, handle, ...options },
+});
 
 /** A route behind a login, with the role that it needs. */
 export type GuardedRoute = PublicRoute & { readonly needs: Role };
@@ -45,18 +63,11 @@ export interface OpenRoute {
   handle(request: ApiRequest): Reply | Promise<Reply>;
 }
 
-export interface DashboardDeps extends Pick<ReturnType<typeof createApi>, 'callAsUser'> {
+export interface DashboardDeps
+  extends ReturnType<typeof createApi>,
+    Pick<LoginServices, 'logins' | 'dashboardLogins' | 'limits'> {
   readonly publicUrl: string;
-  /** The user of the login with this token; null when the login has ended. */
-  readonly findLogin: (token: string) => Promise<LoggedInUser | null>;
-  /** The names of a partner's owners. */
-  readonly listOwners: (partnerId: string) => Promise<readonly string[]>;
-  /** Counts a form that a user sends. @returns seconds until the next one may be sent; null: this one counts */
-  readonly admitForm: (user: LoggedInUser) => Promise<number | null>;
-  /** Counts a page that a user requests. @returns as `admitForm` */
-  readonly admitPage: (user: LoggedInUser) => Promise<number | null>;
-  /** Checks the user's password or a code. @returns `wrong`, or the seconds until it may be tried again; null: it is right */
-  readonly checkProof: (user: LoggedInUser, passwordOrCode: string) => Promise<'wrong' | number | null>;
+  readonly reads: PageReads;
   readonly open: readonly OpenRoute[];
   readonly pages: readonly PageRoute[];
 }
@@ -68,9 +79,9 @@ export const SECOND_FACTOR_PATH = '/dashboard/account/second-factor';
 
 /** The dashboard's routes: its pages, its actions and its static files. */
 export function dashboardRoutes(deps: DashboardDeps): Route[] {
-  const visitOf = async (request: ApiRequest): Promise<Visit | null> => {
+  const contextOf = async (request: ApiRequest): Promise<PageContext | null> => {
     const token = tokenIn(request.header('cookie'));
-    const user = token === null ? null : await deps.findLogin(token);
+    const user = token === null ? null : await deps.logins.find(token);
     if (token === null || user === null) return null;
     const query = new URLSearchParams(request.query);
     return {
@@ -83,45 +94,53 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
       ...timesIn(user.time_zone, request.receivedAt),
       form: formOf(request),
       api: deps.callAsUser(request, user),
+      apiAs: (key) => deps.callAs(request, key),
       publicUrl: deps.publicUrl,
+      reads: deps.reads,
     };
   };
 
   /** Where a user has to go before anything else; null: nowhere. */
-  function firstOf({ user }: Visit, { beforeAll = false, beforeSecondFactor = false }: PageRoute) {
+  function firstOf({ user }: PageContext, { beforeAll = false, beforeSecondFactor = false }: PageRoute) {
     if (beforeAll) return null;
     if (user.is_first) return '/dashboard/password';
     return user.needs_second_factor && !beforeSecondFactor ? SECOND_FACTOR_PATH : null;
   }
 
-  const guarded = (page: PageRoute): GuardedRoute => {
-    const { method, path, needs = 'read-only', endsLogins = false, handle } = page;
-    const route = toRoute(method, path, async (request) => {
-      const visit = await visitOf(request);
-      if (visit === null) {
+  const guarded = (route: PageRoute): GuardedRoute => {
+    const { method, path, needs, endsLogins = false, handle } = route;
+    const registered = toRoute(method, path, async (request) => {
+      const page = await contextOf(request);
+      if (page === null) {
         if (hasKeptNoCookie(request)) return redirectAfterPost('/dashboard/login', 'no-cookie');
         return redirectAfterPost(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
       }
-      if (method === 'POST' && !isOwnForm(visit)) return refuseForeignForm();
-      const first = firstOf(visit, page);
+      if (method === 'POST' && !isOwnForm(page)) return refuseForeignForm();
+      const first = firstOf(page, route);
       if (first !== null) return redirectAfterPost(first);
-      const admit = method === 'POST' ? deps.admitForm : deps.admitPage;
-      const wait = endsLogins ? null : await admit(visit.user);
+      const rateOf = method === 'POST' ? RATES.formsOfUser : RATES.pagesOfUser;
+      const wait = endsLogins ? null : await deps.limits.take(rateOf(page.user.user_id));
       if (wait !== null) return method === 'POST' ? tooManyForms(wait) : tooManyPages(wait);
-      if (!hasRole(visit.user, needs))
-        return refuseRole(visit.user, needs, await deps.listOwners(visit.user.partner_id));
-      return (page.needsProof ? await askForProof(visit, path) : null) ?? handle(visit);
+      if (!hasRole(page.user, needs)) {
+        const owners = await listOwners(deps.reads.db, page.user.partner_id);
+        return refuseRole(
+          page.user,
+          needs,
+          owners.map(({ name }) => name),
+        );
+      }
+      return (route.needsProof ? await askForProof(page, path) : null) ?? handle(page);
     });
-    return { ...route, needs };
+    return { ...registered, needs };
   };
 
   /** The page that asks for the password before a form counts; null: the form has it. */
-  async function askForProof(visit: Visit, path: string): Promise<Reply | null> {
-    const given = visit.form.get('proof') ?? '';
-    const action = filled(path, visit.request.params);
-    if (given === '') return proofPage(visit, action, null);
-    const refused = await deps.checkProof(visit.user, given);
-    return refused === null ? null : proofPage(visit, action, refused);
+  async function askForProof(page: PageContext, path: string): Promise<Reply | null> {
+    const given = page.form.get('proof') ?? '';
+    const action = filled(path, page.request.params);
+    if (given === '') return proofPage(page, action, null);
+    const refused = await deps.dashboardLogins.prove(page.user.user_id, given);
+    return refused === null ? null : proofPage(page, action, refused);
   }
 
   const open = ({ method, path, handle }: OpenRoute) =>
@@ -150,7 +169,8 @@ const toParent = (path: string): PublicRoute =>
     redirectAfterPost(filled(path.slice(0, path.lastIndexOf('/')), params)),
   );
 
-const filled = (path: string, params: ApiRequest['params']): string =>
+/** A path with the parameters of a request in it. */
+export const filled = (path: string, params: ApiRequest['params']): string =>
   path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
 
 /** The path without its slash, and any other path below. */
@@ -192,7 +212,7 @@ function readable(answer: Reply): Reply {
 }
 
 /** Asks for the password before the form that was sent to `action` counts. `refused`: why the one that it had does not. */
-function proofPage(visit: Visit, action: string, refused: 'wrong' | number | null): Reply {
+function proofPage(page: PageContext, action: string, refused: 'wrong' | number | null): Reply {
   const error =
     refused === 'wrong'
       ? {
@@ -201,18 +221,18 @@ function proofPage(visit: Visit, action: string, refused: 'wrong' | number | nul
         }
       : {
           code: 'too_many_attempts',
-          message: `Too many attempts. Wait ${Math.ceil((refused ?? 0) / 60)} min, then try again. Nothing was changed.`,
+          message: `${tooManyAttempts(refused ?? 0)} Nothing was changed.`,
         };
-  const fields = [...visit.form].filter(([name]) => name !== 'csrf' && name !== 'proof');
+  const fields = [...page.form].filter(([name]) => name !== 'csrf' && name !== 'proof');
   return showBare(
     'Confirm with your password',
     html`${refused !== null && alert(error)}
     <p>This changes who has access, so it needs your password. If you have a second factor, a code does as well.</p>
     ${formTag(
-      visit,
+      page,
       action,
       html`${fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
-      ${proofField(visit)}
+      ${proofField(page)}
       <button>Confirm</button> <a class="button quiet" href="/dashboard">Cancel</a>`,
     )}`,
     typeof refused === 'number' ? 429 : 400,
@@ -231,7 +251,7 @@ function isFromHere(request: ApiRequest): boolean {
   return origin === `https://${host}` || origin === `http://${host}`;
 }
 
-function isOwnForm({ request, form, csrf }: Visit): boolean {
+function isOwnForm({ request, form, csrf }: PageContext): boolean {
   const given = Buffer.from(form.get('csrf') ?? '');
   const wanted = Buffer.from(csrf);
   return isFromHere(request) && given.length === wanted.length && timingSafeEqual(given, wanted);

@@ -1,7 +1,6 @@
-import { z } from 'zod';
 import type { ClaimRefusal, DomainCommands, TrackerName } from '../../commands/domains/manage-domains.ts';
 import type { Position } from '../../event-store/port.ts';
-import { MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
+import { fieldNamesOf, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import {
   commandContext,
@@ -15,6 +14,7 @@ import {
   createDomainOperation,
   deleteDomainOperation,
   domainAnswer,
+  domainCreate,
   domainFields,
   type TokenOf,
   verificationOf,
@@ -45,8 +45,7 @@ export function domainRoutes(deps: DomainRouteDeps): PartnerRoute[] {
   ];
 }
 
-/** A value that is not a string gets its field's own error code (contract, Requests 7). */
-const shape = z.strictObject({ hostname: z.unknown().optional() });
+const shape = fieldNamesOf(domainCreate);
 
 async function create(deps: DomainRouteDeps, request: PartnerRequest): Promise<Reply> {
   if (request.query !== '') return refusal(request, 'invalid_query');

@@ -2,7 +2,7 @@ import type { CommandContext } from '../../commands/handle.ts';
 import { createKey, newApiKey, revokeKey, updateKey } from '../../commands/partners/manage-partner.ts';
 import { hasUsualYear } from '../../domain/kernel/time.ts';
 import { type KeyLimits, keyLimitsSchema } from '../../domain/partners/events.ts';
-import { LARGEST_LIMIT, type PartnerRefusal } from '../../domain/partners/partner.ts';
+import { DEFAULT_LIMITS, LARGEST_LIMIT, type PartnerRefusal } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 
 /** The values stand beside the form's fields. */
@@ -35,7 +35,7 @@ function refused(code: Refusal) {
   return { ok: false, status, code, message: MESSAGES[code] } as const;
 }
 
-export interface KeyDeps {
+interface KeyDeps {
   readonly store: EventStore;
   /** Waits until the change can be read. */
   readonly projected: (position: Position | null) => Promise<unknown>;
@@ -45,6 +45,8 @@ export interface KeyDeps {
 
 /** Changes keys for a partner's users with the same commands as the command line. A key may be revoked at any rate. */
 export const createKeyChanges = ({ store, projected, admitChange }: KeyDeps) => ({
+  usualLimits: DEFAULT_LIMITS,
+
   create: async (partner_id: string, name: string, limits: KeyLimits, context: CommandContext) => {
     const checked = checkedLimits(limits);
     if (checked === null) return refused('invalid_limits');
@@ -88,3 +90,5 @@ function checkedLimits(limits: KeyLimits): KeyLimits | null {
   const expiry = expires_at && new Date(expires_at).toISOString();
   return expiry === null || hasUsualYear(expiry) ? { ...checked.data, expires_at: expiry } : null;
 }
+
+export type KeyChanges = ReturnType<typeof createKeyChanges>;

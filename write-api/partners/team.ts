@@ -13,7 +13,7 @@ import { MAX_INVITATIONS, type TeamRefusal } from '../../domain/partners/team.ts
 import type { UserRefusal } from '../../domain/partners/user.ts';
 import type { Position } from '../../event-store/port.ts';
 import type { ProcessorDeps } from '../../processors/deps.ts';
-import { forgetUser, giveFirstPassword } from '../../processors/partners/logins.ts';
+import { forgetUser, giveFirstPassword } from '../../processors/partners/passwords.ts';
 import { turnOffSecondFactor } from '../../processors/partners/second-factor.ts';
 
 type Refusal = TeamRefusal | UserRefusal | 'rate_limit';
@@ -42,7 +42,7 @@ export function teamRefusal(code: Refusal) {
   return { ok: false, status, code, message: MESSAGES[code] } as const;
 }
 
-export interface TeamDeps extends ProcessorDeps {
+interface TeamDeps extends ProcessorDeps {
   /** Waits until the change can be read. */
   readonly projected: (position: Position | null) => Promise<unknown>;
   /** Counts a change of a partner. @returns whether it may be made */
@@ -109,3 +109,5 @@ export function createTeamChanges(deps: TeamDeps) {
     },
   };
 }
+
+export type TeamChanges = ReturnType<typeof createTeamChanges>;

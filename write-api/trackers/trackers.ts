@@ -1,9 +1,8 @@
-import { z } from 'zod';
 import type { NewTracker, TrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { TrackerRefusal } from '../../domain/trackers/trackers.ts';
 import type { Position } from '../../event-store/port.ts';
-import { isStrings, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
+import { fieldNamesOf, isStrings, MANAGEMENT_BODY_LIMIT, uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import {
   commandContext,
@@ -18,6 +17,7 @@ import {
   disableTrackerOperation,
   enableTrackerOperation,
   trackerAnswer,
+  trackerUpdate,
   updateTrackerOperation,
 } from '../../read-api/trackers/schemas.ts';
 
@@ -30,12 +30,7 @@ export interface TrackerRouteDeps {
   readonly changed: (trackerId: string) => void;
 }
 
-/** What is not a string or a list of strings is wrong in the field's own way (contract, Requests 7). */
-const shape = z.strictObject({
-  name: z.unknown().optional(),
-  origins: z.unknown().optional(),
-  customer_reference: z.unknown().optional(),
-});
+const shape = fieldNamesOf(trackerUpdate);
 
 /** POST, DELETE …: all that changes a tracker. */
 export function trackerRoutes(deps: TrackerRouteDeps): PartnerRoute[] {

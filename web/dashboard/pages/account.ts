@@ -1,6 +1,8 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import { RATES } from '../../../processors/partners/login-limits.ts';
+import type { ListedLogin } from '../../../processors/partners/logins.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
-import { type Refused, textOf, type Visit } from '../api.ts';
+import { commandOf, errorAnswer, type PageContext, type Refused, textOf } from '../api.ts';
 import {
   alert,
   badge,
@@ -15,81 +17,47 @@ import {
   table,
 } from '../components.ts';
 import { show, showBare } from '../layout.ts';
-import { newPasswordFields, problemWithPassword, type WeaknessOf } from '../passwords.ts';
-import { type PageRoute, SECOND_FACTOR_PATH } from '../routes.ts';
-
-/** A login of the user's, on one browser. */
-interface Login {
-  readonly login_id: string;
-  readonly began_at: string;
-  readonly used_at: string;
-  /** In words; null: not known. */
-  readonly browser: string | null;
-  readonly is_this: boolean;
-}
-
-export interface AccountDeps {
-  /** Counts a form for a new password from the visitor's network. @returns seconds until the next; null: this one counts */
-  readonly admitForm: (visit: Visit) => Promise<number | null>;
-  /** Seconds until this user may try passwords again; null: now. */
-  readonly tooMany: (visit: Visit) => Promise<number | null>;
-  /** Ends every login of the user and begins one. @returns its token; null: `current` is not the password */
-  readonly changePassword: (visit: Visit, current: string, password: string) => Promise<string | null>;
-  readonly weakness: WeaknessOf;
-  readonly hasSecondFactor: (userId: string) => Promise<boolean>;
-  /** The last used first. */
-  readonly listLogins: (visit: Visit) => Promise<readonly Login[]>;
-  readonly endLogin: (visit: Visit, loginId: string) => Promise<void>;
-  readonly endOtherLogins: (visit: Visit) => Promise<void>;
-  readonly endLogins: (userId: string) => Promise<void>;
-  readonly setTimeZone: (userId: string, timeZone: string) => Promise<void>;
-}
+import { newPasswordFields, problemWithPassword, tooManyAttempts } from '../passwords.ts';
+import { get, type PageRoute, post, SECOND_FACTOR_PATH } from '../routes.ts';
+import { browserIn, type LoginServices } from '../services.ts';
 
 const PATH = '/dashboard/account';
 
-export const accountPages = (deps: AccountDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => account(deps, visit) },
-  { method: 'POST', path: `${PATH}/time-zone`, needs: 'read-only', handle: (visit) => setZone(deps, visit) },
-  {
-    method: 'POST',
-    path: `${PATH}/end-login`,
-    needs: 'read-only',
-    endsLogins: true,
-    handle: async (visit) => {
-      await deps.endLogin(visit, textOf(visit, 'login_id'));
+export const accountPages = (services: LoginServices): PageRoute[] => [
+  get(PATH, (page) => account(services, page)),
+  post(`${PATH}/time-zone`, 'read-only', (page) => setZone(services, page)),
+  post(
+    `${PATH}/end-login`,
+    'read-only',
+    async (page) => {
+      await services.logins.endOne(page.user.user_id, textOf(page, 'login_id'));
       return redirectAfterPost(PATH, 'login-ended');
     },
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/end-other-logins`,
-    needs: 'read-only',
-    endsLogins: true,
-    handle: async (visit) => {
-      await deps.endOtherLogins(visit);
+    { endsLogins: true },
+  ),
+  post(
+    `${PATH}/end-other-logins`,
+    'read-only',
+    async ({ user, token }) => {
+      await services.logins.endOthers(user.user_id, token);
       return redirectAfterPost(PATH, 'logins-ended');
     },
-  },
-  { method: 'GET', path: '/dashboard/password', beforeAll: true, handle: (visit) => passwordPage(visit) },
-  {
-    method: 'POST',
-    path: '/dashboard/password',
-    needs: 'read-only',
+    { endsLogins: true },
+  ),
+  get('/dashboard/password', (page) => passwordPage(page), { beforeAll: true }),
+  post('/dashboard/password', 'read-only', (page) => changePassword(services, page), {
     beforeAll: true,
     endsLogins: true,
-    handle: (visit) => changePassword(deps, visit),
-  },
-  {
-    method: 'POST',
-    path: '/dashboard/logout-everywhere',
-    needs: 'read-only',
-    beforeSecondFactor: true,
-    endsLogins: true,
-    handle: async ({ user }) => {
-      await deps.endLogins(user.user_id);
+  }),
+  post(
+    '/dashboard/logout-everywhere',
+    'read-only',
+    async ({ user }) => {
+      await services.logins.endAll(user.user_id);
       return redirectAfterPost('/dashboard/login', 'logged-out', noLoginCookie);
     },
-  },
+    { beforeSecondFactor: true, endsLogins: true },
+  ),
 ];
 
 /** Zones that ICU still lists under the name that they had before, as it has to: its names never change. */
@@ -131,13 +99,17 @@ function zoneNamed(name: string): string | null {
   }
 }
 
-async function account(deps: AccountDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const { user } = visit;
+async function account(
+  { logins: all, factors }: LoginServices,
+  page: PageContext,
+  refused: Refused = null,
+): Promise<Reply> {
+  const { user, token } = page;
   const [logins, hasSecondFactor] = await Promise.all([
-    deps.listLogins(visit),
-    deps.hasSecondFactor(user.user_id),
+    all.list(user.user_id, token),
+    factors.isSetUp(user.user_id),
   ]);
-  return show(visit, {
+  return show(page, {
     title: 'Your account',
     section: 'Settings',
     tab: PATH,
@@ -163,7 +135,7 @@ async function account(deps: AccountDeps, visit: Visit, refused: Refused = null)
     ${panel(
       'Time zone',
       form(
-        visit,
+        page,
         `${PATH}/time-zone`,
         html`${select(
           'Times are shown in',
@@ -174,16 +146,16 @@ async function account(deps: AccountDeps, visit: Visit, refused: Refused = null)
       ),
     )}
     </div>
-    ${loginList(visit, logins)}`,
+    ${loginList(page, logins)}`,
   });
 }
 
-function loginList(visit: Visit, logins: readonly Login[]): Content {
-  const endForm = ({ login_id, is_this }: Login): Content =>
+function loginList(page: PageContext, logins: readonly ListedLogin[]): Content {
+  const endForm = ({ login_id, is_this }: ListedLogin): Content =>
     is_this
       ? badge('this browser', 'good')
       : form(
-          visit,
+          page,
           `${PATH}/end-login`,
           html`<input type="hidden" name="login_id" value="${login_id}"><button class="quiet">End</button>`,
         );
@@ -192,65 +164,75 @@ function loginList(visit: Visit, logins: readonly Login[]): Content {
     ['Browser', 'Last used', 'Began', 'End'],
     logins.map((login) => [
       login.browser ?? 'Unknown browser',
-      visit.ago(login.used_at),
-      visit.time(login.began_at),
+      page.ago(login.used_at),
+      page.time(login.began_at),
       endForm(login),
     ]),
   )}
   <p class="soft">A login ends after 12 hours without use, and after 7 days in any case.</p>
   <div class="actions">
-  ${logins.length > 1 && form(visit, `${PATH}/end-other-logins`, html`<button class="quiet">End all other logins</button>`)}
-  ${form(visit, '/dashboard/logout-everywhere', html`<button class="quiet">Log out everywhere</button>`)}</div>`;
+  ${logins.length > 1 && form(page, `${PATH}/end-other-logins`, html`<button class="quiet">End all other logins</button>`)}
+  ${form(page, '/dashboard/logout-everywhere', html`<button class="quiet">Log out everywhere</button>`)}</div>`;
 }
 
-async function setZone(deps: AccountDeps, visit: Visit): Promise<Reply> {
-  const zone = zoneNamed(textOf(visit, 'time_zone'));
+async function setZone(services: LoginServices, page: PageContext): Promise<Reply> {
+  const zone = zoneNamed(textOf(page, 'time_zone'));
   if (zone === null) {
     const message = 'There is no such time zone. Choose one of the list.';
-    return account(deps, visit, { ok: false, status: 400, code: 'invalid_time_zone', message });
+    return account(services, page, errorAnswer(400, 'invalid_time_zone', message));
   }
-  await deps.setTimeZone(visit.user.user_id, zone);
+  await services.setTimeZone(page.user.user_id, zone);
   return redirectAfterPost(PATH, 'time-zone-set');
 }
 
-function passwordPage(visit: Visit, error?: string, wait: number | null = null): Reply {
-  const { is_first, name } = visit.user;
+function passwordPage(page: PageContext, error?: string, wait: number | null = null): Reply {
+  const { is_first, name } = page.user;
   return showBare(
     is_first ? 'Choose your password' : 'Change the password',
     html`${error && alert({ message: error, code: 'password_refused' })}
     ${is_first && html`<p>The password that you have was made by somebody else. Choose one that nobody else knows.</p>`}
     ${form(
-      visit,
+      page,
       '/dashboard/password',
       html`<input type="text" name="name" value="${name}" autocomplete="username" readonly hidden>
       ${field('Password until now', 'current', { type: 'password', required: true, autocomplete: 'current-password' })}
       ${newPasswordFields('New password')}
       <button>Change the password</button> ${!is_first && html`<a class="button quiet" href="${PATH}">Cancel</a>`}`,
     )}
-    ${is_first && form(visit, '/dashboard/logout', html`<button class="quiet">Log out</button>`)}`,
+    ${is_first && form(page, '/dashboard/logout', html`<button class="quiet">Log out</button>`)}`,
     wait !== null ? 429 : error === undefined ? 200 : 400,
     wait ?? undefined,
   );
 }
 
-async function changePassword(deps: AccountDeps, visit: Visit): Promise<Reply> {
-  const waitForForm = await deps.admitForm(visit);
+async function changePassword(services: LoginServices, page: PageContext): Promise<Reply> {
+  const { form: given, user, request, token } = page;
+  const { limits, networkOf, dashboardLogins } = services;
+  const waitForForm = await limits.take(RATES.passwordFormsOfUserFrom(user.user_id, networkOf(request)));
   if (waitForForm !== null) {
     return passwordPage(
-      visit,
+      page,
       `Too many forms in a minute. Wait ${waitForForm} s, then try again.`,
       waitForForm,
     );
   }
-  const { form: given, user } = visit;
-  const wrong = problemWithPassword(given, user.name, deps.weakness);
-  if (wrong !== null) return passwordPage(visit, wrong);
-  const wait = await deps.tooMany(visit);
-  if (wait !== null) {
-    return passwordPage(visit, `Too many attempts. Wait ${Math.ceil(wait / 60)} min, then try again.`, wait);
+  const wrong = problemWithPassword(given, user.name);
+  if (wrong !== null) return passwordPage(page, wrong);
+  const [current, password] = [given.get('current') ?? '', given.get('password') ?? ''];
+  const changed = await dashboardLogins.changePassword(
+    user.user_id,
+    { current, password, token, browser: browserIn(request) },
+    commandOf(page),
+  );
+  if (changed === 'wrong') return passwordPage(page, 'The password until now is wrong.');
+  if ('retryAfter' in changed) {
+    const { retryAfter } = changed;
+    return passwordPage(page, tooManyAttempts(retryAfter), retryAfter);
   }
-  const token = await deps.changePassword(visit, given.get('current') ?? '', given.get('password') ?? '');
-  if (token === null) return passwordPage(visit, 'The password until now is wrong.');
   // A first login goes on to Home, which has the next steps; who came from the account returns there.
-  return redirectAfterPost(user.is_first ? '/dashboard' : PATH, 'password-changed', loginCookie(token));
+  return redirectAfterPost(
+    user.is_first ? '/dashboard' : PATH,
+    'password-changed',
+    loginCookie(changed.token),
+  );
 }

@@ -1,7 +1,9 @@
+import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
-import type { ActivityRow } from '../../../queries/activity/activity.ts';
+import { type ActivityQuery, type ActivityRow, listActivity } from '../../../queries/activity/activity.ts';
+import { listActors } from '../../../queries/partners/partners.ts';
 import { csvAnswer } from '../answers.ts';
-import type { Visit } from '../api.ts';
+import type { PageContext } from '../api.ts';
 import {
   type Content,
   count,
@@ -15,48 +17,31 @@ import {
   table,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { get, type PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
 
-interface Actor {
-  readonly kind: string;
-  /** Empty for the operator and the service. */
-  readonly id: string;
-}
-
-export interface ActivityFilter {
-  /** null: everyone. */
-  readonly actor: Actor | null;
-  /** null: everything. */
-  readonly subjectKind: string | null;
-  /** ISO 8601, inclusive. */
-  readonly from: string;
-  /** ISO 8601, exclusive. */
-  readonly to: string;
-}
-
-export interface ActivityDeps {
-  /** Lists changes, the newest first. `before`: the last row of the page before. */
-  readonly list: (
-    partnerId: string,
-    filter: ActivityFilter,
-    before: Pick<ActivityRow, 'at' | 'position'> | null,
-    limit: number,
-  ) => Promise<readonly ActivityRow[]>;
-  /** Users, and keys that were made last. */
-  readonly actors: (partnerId: string) => Promise<readonly (Actor & { readonly name: string })[]>;
-}
+type Actor = NonNullable<ActivityQuery['actor']>;
+type ActivityFilter = Pick<ActivityQuery, 'actor' | 'subjectKind' | 'since' | 'until'>;
+type Cursor = ActivityQuery['before'];
 
 const PATH = '/dashboard/activity';
 const PAGE = 50;
 const MAX_CSV = 10_000;
 
 /** Pages of the changes: actor, action and time. */
-export const activityPages = (deps: ActivityDeps): readonly PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },
-];
+export const activityPages: readonly PageRoute[] = [get(PATH, list), get(`${PATH}.csv`, csv)];
+
+async function read(
+  { reads, user, request }: PageContext,
+  filter: ActivityFilter,
+  before: Cursor,
+  limit: number,
+) {
+  await reads.waitForHead(['activity', 'partners'])();
+  const query = { ...filter, partnerId: user.partner_id, before, limit, now: request.receivedAt };
+  return listActivity(reads.db, query);
+}
 
 const SUBJECTS: Readonly<Record<string, string>> = {
   key: 'Key',
@@ -108,13 +93,13 @@ const ACTIONS: Readonly<Record<string, string>> = {
 };
 
 /** The filter of the URL; what is wrong in it counts as not given. */
-function filterIn({ query, scope: { period } }: Visit): ActivityFilter {
+function filterIn({ query, scope: { period } }: PageContext): ActivityFilter {
   const subject = query.get('subject') ?? '';
   return {
     actor: actorIn(query.get('actor') ?? ''),
     subjectKind: Object.hasOwn(SUBJECTS, subject) ? subject : null,
-    from: period.from,
-    to: period.to,
+    since: Date.parse(period.from),
+    until: Date.parse(period.to),
   };
 }
 
@@ -130,7 +115,7 @@ function actorIn(text: string): Actor | null {
 const actorText = ({ kind, id }: Actor): string => `${kind}:${id}`;
 
 /** The parameters of the page's filter. */
-const queryOf = ({ scope }: Visit, { actor, subjectKind }: ActivityFilter) => ({
+const queryOf = ({ scope }: PageContext, { actor, subjectKind }: ActivityFilter) => ({
   ...scope.query,
   actor: actor === null ? '' : actorText(actor),
   subject: subjectKind ?? '',
@@ -142,32 +127,32 @@ const CURSOR = /^([\d-]{10}T[\d:.]{8,16}Z)_(\d{1,19})$/;
 const LARGEST = 2n ** 63n - 1n;
 
 /** Where the page begins: after the last row of the page before. */
-function cursorIn(query: URLSearchParams): Pick<ActivityRow, 'at' | 'position'> | null {
+function cursorIn(query: URLSearchParams): Cursor {
   const [, at, position] = CURSOR.exec(query.get('before') ?? '') ?? [];
   if (at === undefined || position === undefined || instantOf(at) === null) return null;
   return BigInt(position) > LARGEST ? null : { at, position };
 }
 
-async function list(deps: ActivityDeps, visit: Visit): Promise<Reply> {
-  const { partner_id } = visit.user;
-  const filter = filterIn(visit);
+async function list(page: PageContext): Promise<Reply> {
+  const { reads, user, request } = page;
+  const filter = filterIn(page);
   const [found, actors] = await Promise.all([
-    deps.list(partner_id, filter, cursorIn(visit.query), PAGE + 1),
-    deps.actors(partner_id),
+    read(page, filter, cursorIn(page.query), PAGE + 1),
+    listActors(reads.db, user.partner_id, isoTime(request.receivedAt)),
   ]);
   const rows = found.slice(0, PAGE);
   const last = found.length > PAGE ? rows.at(-1) : undefined;
-  const query = queryOf(visit, filter);
-  return show(visit, {
-    title: 'ActivityRow',
+  const query = queryOf(page, filter);
+  return show(page, {
+    title: 'Activity',
     section: 'Settings',
     tab: PATH,
     ...(rows.length > 0
       ? { actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, query)}">Download as CSV</a>` }
       : {}),
     content: html`<p class="soft">Who changed what, by the dashboard, the API or the command line, for 400 days. Lookups, visits and
-      reveals with a key are under <a href="${linkTo('/dashboard/usage', visit.scope.query)}">Usage</a>.</p>
-    ${filters(visit, filter, actors)}
+      reveals with a key are under <a href="${linkTo('/dashboard/usage', page.scope.query)}">Usage</a>.</p>
+    ${filters(page, filter, actors)}
     ${
       rows.length === 0
         ? nothingYet(
@@ -182,7 +167,7 @@ async function list(deps: ActivityDeps, visit: Visit): Promise<Reply> {
               subjectOf(row),
               html`<a href="${linkTo(PATH, { ...query, actor: actorText(actorOf(row)) })}">${nameOf(row)}</a>`,
               row.summary === '' ? '–' : row.summary,
-              visit.time(row.at),
+              page.time(row.at),
             ]),
           )}${pager(
             `${counted(rows.length, 'change')}${last === undefined ? '' : ', and there are older ones'}.`,
@@ -199,11 +184,11 @@ async function list(deps: ActivityDeps, visit: Visit): Promise<Reply> {
 }
 
 function filters(
-  visit: Visit,
+  page: PageContext,
   { actor, subjectKind }: ActivityFilter,
-  actors: Awaited<ReturnType<ActivityDeps['actors']>>,
+  actors: Awaited<ReturnType<typeof listActors>>,
 ): Html {
-  const { trackerId } = visit.scope;
+  const { trackerId } = page.scope;
   const known = [
     ...actors.map((one) => [actorText(one), `${one.name} (${one.kind})`] as const),
     ['operator:', OPERATOR] as const,
@@ -215,7 +200,7 @@ function filters(
     ${trackerId !== null && html`<input type="hidden" name="tracker_id" value="${trackerId}">`}
     ${select('By', 'actor', [['', 'Everyone'], ...known, ...(isKnown ? [] : [[chosen, actor?.id ?? ''] as const])], chosen)}
     ${select('Of', 'subject', [['', 'Everything'], ...Object.entries(SUBJECTS)], subjectKind ?? '')}
-    ${periodFields(visit)}
+    ${periodFields(page)}
     <button class="quiet">Apply</button></form>`;
 }
 
@@ -255,9 +240,9 @@ function subjectOf({ subject_kind, subject_id, subject_name }: ActivityRow): Con
   return page === undefined ? name : html`<a href="${page}/${subject_id}">${name}</a>`;
 }
 
-async function csv(deps: ActivityDeps, visit: Visit): Promise<Reply> {
-  const rows = await deps.list(visit.user.partner_id, filterIn(visit), null, MAX_CSV + 1);
-  const { days } = visit.scope.period;
+async function csv(page: PageContext): Promise<Reply> {
+  const rows = await read(page, filterIn(page), null, MAX_CSV + 1);
+  const { days } = page.scope.period;
   const heads = [
     'at',
     'action',

@@ -1,9 +1,12 @@
+import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { shellQuoted } from '../../../http/contract/shell-text.ts';
+import type { createRequestedAudits, Verdict } from '../../../processors/billing/requested-audits.ts';
+import { listMonths, type UnitsOfMonth } from '../../../queries/billing/reveal-units.ts';
+import { listActors } from '../../../queries/partners/partners.ts';
 import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
-import type { ReadTrackerDays } from '../../../read-api/usage/partner-usage.ts';
 import { csvAnswer, fileAnswer, redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, listTrackers, mayChange, type Refused, type Visit } from '../api.ts';
+import { commandOf, errorAnswer, listTrackers, mayChange, type PageContext, type Refused } from '../api.ts';
 import {
   type Content,
   copyable,
@@ -20,74 +23,35 @@ import {
   tableOr,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { get, type PageRoute, post } from '../routes.ts';
 import { instantOf } from '../times.ts';
 import { sum } from './overview.ts';
 
-export interface Verdict {
-  readonly began_at: string;
-  /** null: it is still running, or a restart ended it. */
-  readonly ended_at: string | null;
-  /** null: it failed. */
-  readonly report: null | {
-    readonly months: readonly {
-      readonly month: string;
-      readonly entries: number;
-      readonly units: number;
-      readonly head_digest: string | null;
-    }[];
-    readonly units: number;
-    readonly differences: readonly {
-      readonly kind: string;
-      readonly stream: string;
-      readonly detail: string;
-    }[];
-  };
-}
-
-export interface BillingDeps {
-  readonly months: (
-    partnerId: string,
-  ) => Promise<readonly { readonly month: string; readonly completed: number; readonly units: number }[]>;
-  readonly trackerDays: ReadTrackerDays;
-  readonly verdict: (partnerId: string) => Promise<Verdict | null>;
-  /** The partner's users, and keys that were made last. */
-  readonly actors: (partnerId: string) => Promise<readonly { readonly id: string; readonly name: string }[]>;
-  /** Begins an audit and waits for a moment, unless the last one is too recent or the ledger too large. */
-  readonly audit: (visit: Visit) => Promise<'begun' | 'recent' | 'too-large'>;
-}
+type Audits = Pick<ReturnType<typeof createRequestedAudits>, 'audit' | 'verdict'>;
 
 const PATH = '/dashboard/billing';
 
 /** Units by month, and whether the ledger proves them. */
-export const billingPages = (deps: BillingDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => billing(deps, visit) },
-  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },
-  { method: 'GET', path: `${PATH}/:month`, handle: (visit) => oneMonth(deps, visit) },
-  { method: 'GET', path: `${PATH}/:month/ledger.jsonl`, handle: (visit) => ledgerFile(visit) },
-  {
-    method: 'POST',
-    path: `${PATH}/audit`,
-    needs: 'member',
-    handle: async (visit) => redirectAfterPost(PATH, `audit-${await deps.audit(visit)}`),
-  },
+export const billingPages = (audits: Audits): PageRoute[] => [
+  get(PATH, (page) => billing(audits, page)),
+  get(`${PATH}.csv`, csv),
+  get(`${PATH}/:month`, (page) => oneMonth(audits, page)),
+  get(`${PATH}/:month/ledger.jsonl`, ledgerFile),
+  post(`${PATH}/audit`, 'member', async (page) =>
+    redirectAfterPost(PATH, `audit-${await audits.audit(page.user.partner_id, commandOf(page))}`),
+  ),
 ];
 
-const NO_MONTH: ErrorAnswer = {
-  ok: false,
-  status: 404,
-  code: 'month_not_found',
-  message: 'There is no such month. Choose one of the list.',
-};
+async function readMonths({ reads, user }: PageContext): Promise<readonly UnitsOfMonth[]> {
+  await reads.waitForHead(['reveal-units'])();
+  return listMonths(reads.db, user.partner_id);
+}
 
-async function billing(
-  { months, verdict }: BillingDeps,
-  visit: Visit,
-  refused: Refused = null,
-): Promise<Reply> {
-  const { partner_id } = visit.user;
-  const [listed, audited] = await Promise.all([months(partner_id), verdict(partner_id)]);
-  return show(visit, {
+const NO_MONTH = errorAnswer(404, 'month_not_found', 'There is no such month. Choose one of the list.');
+
+async function billing(audits: Audits, page: PageContext, refused: Refused = null): Promise<Reply> {
+  const [listed, audited] = await Promise.all([readMonths(page), audits.verdict(page.user.partner_id)]);
+  return show(page, {
     title: 'Billing',
     section: 'Usage and billing',
     tab: PATH,
@@ -113,8 +77,8 @@ async function billing(
     <section><h2>Audit</h2>
       <p>Replays your ledger entry by entry and holds it against receipts and usage. Whoever runs the service can do the
         same with <code>doorplate audit billing</code>.</p>
-      ${audited === null ? html`<p>Not audited yet.</p>` : verdictOf(visit, audited)}
-      ${mayChange(visit) && form(visit, `${PATH}/audit`, html`<button>Audit now</button>`)}
+      ${audited === null ? html`<p>Not audited yet.</p>` : verdictOf(page, audited)}
+      ${mayChange(page) && form(page, `${PATH}/audit`, html`<button>Audit now</button>`)}
     </section>`,
   });
 }
@@ -136,24 +100,25 @@ function monthAfter(month: string): string {
 }
 
 /** One month to print or save: units by website and day, the ledger's entries, and how to prove them. */
-async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
-  const month = visit.request.params.month ?? '';
-  if (!isMonth(month)) return billing(deps, visit, NO_MONTH);
-  const cursor = visit.query.get('cursor') ?? undefined;
+async function oneMonth(audits: Audits, page: PageContext): Promise<Reply> {
+  const month = page.request.params.month ?? '';
+  if (!isMonth(month)) return billing(audits, page, NO_MONTH);
+  const { reads, user, request } = page;
+  const cursor = page.query.get('cursor') ?? undefined;
   const [{ trackers }, ledger, days, verdict, actors] = await Promise.all([
-    listTrackers(visit),
-    visit.api<LedgerPage>('GET', '/v1/ledger', { query: { month, cursor, limit: '100' } }),
-    deps.trackerDays(visit.user.partner_id, null, {
+    listTrackers(page),
+    page.api<LedgerPage>('GET', '/v1/ledger', { query: { month, cursor, limit: '100' } }),
+    reads.trackerDays(user.partner_id, null, {
       from: `${month}-01T00:00:00.000Z`,
       to: monthAfter(month),
     }),
-    deps.verdict(visit.user.partner_id),
-    deps.actors(visit.user.partner_id),
+    audits.verdict(user.partner_id),
+    listActors(reads.db, user.partner_id, isoTime(request.receivedAt)),
   ]);
   const nameOf = namesOfTrackers(trackers);
   const at = `${PATH}/${month}`;
   const billed = days.filter(({ reveals }) => reveals > 0);
-  return show(visit, {
+  return show(page, {
     title: `Bill of ${monthText(month)}`,
     section: 'Usage and billing',
     tab: PATH,
@@ -162,11 +127,11 @@ async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
     content: html`${
       ledger.ok &&
       facts([
-        ['Partner', visit.user.partner_name],
+        ['Partner', page.user.partner_name],
         ['Month (UTC)', month],
         ['Reveals completed', count(ledger.body.totals.entries)],
         ['Units', html`<strong>${count(ledger.body.totals.units)}</strong>`],
-        ['Last audit', auditOf(visit, verdict, month)],
+        ['Last audit', auditOf(page, verdict, month)],
       ])
     }
     ${tableOr(
@@ -195,18 +160,18 @@ async function oneMonth(deps: BillingDeps, visit: Visit): Promise<Reply> {
         { numeric: [1, 2] },
       )
     }
-    ${ledger.ok && proof(visit, ledger.body)}
-    ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(visit, ledger.body, at, nameOf, new Map(actors.map(({ id, name }) => [id, name])))}
+    ${ledger.ok && proof(page, ledger.body)}
+    ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(page, ledger.body, at, nameOf, new Map(actors.map(({ id, name }) => [id, name])))}
     <p><a href="${PATH}">All months</a></p>`,
   });
 }
 
 /** What the last audit says of a month. */
-function auditOf(visit: Visit, verdict: Verdict | null, month: string): Content {
+function auditOf(page: PageContext, verdict: Verdict | null, month: string): Content {
   if (verdict === null || verdict.ended_at === null || verdict.report === null) return 'none that has ended';
   const { months, differences } = verdict.report;
   const proven = months.find((one) => one.month === month);
-  const when = visit.time(verdict.ended_at);
+  const when = page.time(verdict.ended_at);
   if (proven === undefined) return html`${when}: this month had no entries then`;
   const found = differences.length === 0 ? 'no differences' : counted(differences.length, 'difference');
   return html`${when}: ${found}; of this month ${counted(proven.entries, 'entry', 'entries')}, ${counted(proven.units, 'unit')}`;
@@ -214,7 +179,7 @@ function auditOf(visit: Visit, verdict: Verdict | null, month: string): Content 
 
 /** What an auditor notes down, and how anybody with a key checks the bill without this service's word for it. */
 const proof = (
-  visit: Visit,
+  page: PageContext,
   { month, head, anchor }: LedgerPage,
 ) => html`<section class="panel"><h2>Proof</h2>
   <p>Each entry of the ledger carries a digest that covers the one before, so nothing can be changed or removed unnoticed. Once a day
@@ -228,7 +193,7 @@ const proof = (
       'Newest anchor',
       anchor === null
         ? 'none yet: one is made each UTC day'
-        : html`${visit.time(anchor.made_at)}: ${counted(anchor.entries, 'entry', 'entries')}, ${counted(anchor.units, 'unit')}, head
+        : html`${page.time(anchor.made_at)}: ${counted(anchor.entries, 'entry', 'entries')}, ${counted(anchor.units, 'unit')}, head
             <code>${anchor.head_digest}</code>`,
     ],
     ...(anchor === null
@@ -243,7 +208,7 @@ const proof = (
     shows for ever.</p>
   ${copyable(
     'Commands that prove the bill',
-    `export DOORPLATE_URL=${shellQuoted(visit.publicUrl)} DOORPLATE_API_KEY=…
+    `export DOORPLATE_URL=${shellQuoted(page.publicUrl)} DOORPLATE_API_KEY=…
 touch anchors.jsonl
 npx doorplate-client verify --month ${month} --anchors anchors.jsonl`,
   )}
@@ -251,8 +216,8 @@ npx doorplate-client verify --month ${month} --anchors anchors.jsonl`,
     have kept, a line each. The file of the button above is the same ledger, to keep.</p></section>`;
 
 const entriesOf = (
-  visit: Visit,
-  page: LedgerPage,
+  page: PageContext,
+  ledger: LedgerPage,
   at: string,
   nameOf: (id: string) => string,
   actors: ReadonlyMap<string, string>,
@@ -260,46 +225,46 @@ const entriesOf = (
   html`${table(
     'Entries of the ledger',
     ['Number', 'Reveal', 'Website', 'Asked by', 'Completed', 'Units', 'Digest'],
-    page.entries.map((entry) => [
+    ledger.entries.map((entry) => [
       count(entry.number),
       html`<code>${entry.reveal_id}</code>`,
       nameOf(entry.tracker_id),
       actors.get(entry.key_id ?? entry.user_id ?? '') ?? entry.key_id ?? 'a former user',
-      visit.time(entry.completed_at),
+      page.time(entry.completed_at),
       String(entry.units),
       html`<code>${entry.digest.slice(0, 12)}…</code>`,
     ]),
     { numeric: [0, 5] },
   )}${pager(
-    `${counted(page.entries.length, 'entry', 'entries')} of ${count(page.totals.entries)} in this month.`,
-    page.has_more ? { path: at, query: { cursor: page.next_cursor }, text: 'More entries' } : null,
+    `${counted(ledger.entries.length, 'entry', 'entries')} of ${count(ledger.totals.entries)} in this month.`,
+    ledger.has_more ? { path: at, query: { cursor: ledger.next_cursor }, text: 'More entries' } : null,
   )}`;
 
 /** Entries that one file holds; a longer month is read with the client, page by page. */
 const MAX_FILE_ENTRIES = 20_000;
 const FILE_PAGE = 500;
 
-async function ledgerFile(visit: Visit): Promise<Reply> {
-  const month = visit.request.params.month ?? '';
+async function ledgerFile(page: PageContext): Promise<Reply> {
+  const month = page.request.params.month ?? '';
   const lines: string[] = [];
   for (let cursor: string | undefined; lines.length < MAX_FILE_ENTRIES; ) {
-    const page = await visit.api<LedgerPage>('GET', '/v1/ledger', {
+    const read = await page.api<LedgerPage>('GET', '/v1/ledger', {
       query: { month, cursor, limit: String(FILE_PAGE) },
     });
-    if (!page.ok) {
-      return show(visit, {
+    if (!read.ok) {
+      return show(page, {
         title: 'The ledger',
         section: 'Usage and billing',
         tab: PATH,
-        refused: page,
+        refused: read,
         content: '',
       });
     }
-    lines.push(...page.body.entries.map((entry) => JSON.stringify(entry)));
-    if (!page.body.has_more) break;
-    cursor = page.body.next_cursor;
+    lines.push(...read.body.entries.map((entry) => JSON.stringify(entry)));
+    if (!read.body.has_more) break;
+    cursor = read.body.next_cursor;
     if (lines.length >= MAX_FILE_ENTRIES) {
-      return show(visit, {
+      return show(page, {
         title: 'The ledger',
         section: 'Usage and billing',
         tab: PATH,
@@ -317,18 +282,18 @@ async function ledgerFile(visit: Visit): Promise<Reply> {
   );
 }
 
-function verdictOf(visit: Visit, { began_at, ended_at, report }: Verdict) {
+function verdictOf(page: PageContext, { began_at, ended_at, report }: Verdict) {
   if (ended_at === null) {
-    return html`<p class="notice">An audit began ${visit.time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
+    return html`<p class="notice">An audit began ${page.time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
   }
   if (report === null) {
-    return html`<p class="alert">The audit of ${visit.time(began_at)} did not come to its end. Try it again.</p>`;
+    return html`<p class="alert">The audit of ${page.time(began_at)} did not come to its end. Try it again.</p>`;
   }
   const { differences, units, months } = report;
   return html`${
     differences.length === 0
-      ? html`<p class="said"><strong>No differences.</strong> ${counted(units, 'unit')} proven, ${visit.time(ended_at)}.</p>`
-      : html`<p class="alert"><strong>${counted(differences.length, 'difference')}</strong> found, ${visit.time(ended_at)}. Tell whoever
+      ? html`<p class="said"><strong>No differences.</strong> ${counted(units, 'unit')} proven, ${page.time(ended_at)}.</p>`
+      : html`<p class="alert"><strong>${counted(differences.length, 'difference')}</strong> found, ${page.time(ended_at)}. Tell whoever
           runs the service.</p>${table(
             'Differences',
             ['Kind', 'Stream', 'Detail'],
@@ -352,8 +317,8 @@ function verdictOf(visit: Visit, { began_at, ended_at, report }: Verdict) {
   }`;
 }
 
-async function csv({ months }: BillingDeps, { user }: Visit): Promise<Reply> {
-  const rows = await months(user.partner_id);
+async function csv(page: PageContext): Promise<Reply> {
+  const rows = await readMonths(page);
   return csvAnswer(
     'doorplate-units.csv',
     ['month', 'completed_reveals', 'units'],

@@ -1,8 +1,13 @@
 import { searchKey } from '../../../domain/kernel/text.ts';
 import type { Reply } from '../../../http/contract/route.ts';
-import type { CompanyRow, CompanyVisit, ReadCompanies } from '../../../read-api/reveals/companies.ts';
+import {
+  type CompanyRow,
+  listCompanyVisits,
+  REVEALS_IN_A_FILE,
+  REVEALS_ON_A_PAGE,
+} from '../../../read-api/reveals/companies.ts';
 import { csvAnswer } from '../answers.ts';
-import { listTrackers, plainText, type Visit } from '../api.ts';
+import { listTrackers, type PageContext, plainText } from '../api.ts';
 import {
   count,
   counted,
@@ -16,41 +21,28 @@ import {
   table,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { get, type PageRoute } from '../routes.ts';
 import { isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
 import { instantOf } from '../times.ts';
-import { companyLink } from './overview.ts';
+import { companyLink, readCompanies } from './overview.ts';
 import { known } from './reveals.ts';
-
-export interface CompanyDeps {
-  readonly companies: ReadCompanies;
-  /** The sessions of one company that are kept, the newest first. */
-  readonly companyVisits: (visit: Visit, name: string) => Promise<readonly CompanyVisit[]>;
-}
 
 const PATH = '/dashboard/companies';
 const PAGE = 100;
 
 /** The companies behind the revealed sessions. */
-export const companyPages = (deps: CompanyDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },
-  { method: 'GET', path: '/dashboard/company', handle: (visit) => one(deps, visit) },
+export const companyPages: readonly PageRoute[] = [
+  get(PATH, list),
+  get(`${PATH}.csv`, csv),
+  get('/dashboard/company', one),
 ];
 
-const wanted = ({ query }: Visit): string => plainText(query.get('company')).slice(0, 200);
+const wanted = ({ query }: PageContext): string => plainText(query.get('company')).slice(0, 200);
 
-async function find({ companies }: CompanyDeps, visit: Visit, asOf: string | null, asFile = false) {
-  const { period, trackerId } = visit.scope;
-  const text = searchKey(wanted(visit));
-  const { companies: all, isPartial } = await companies(
-    visit.user.partner_id,
-    trackerId,
-    period,
-    asOf,
-    asFile,
-  );
-  return { found: all.filter(({ name }) => searchKey(name).includes(text)), isPartial };
+async function find(page: PageContext, asOf: string | null, limit: number) {
+  const text = searchKey(wanted(page));
+  const { companies, isPartial } = await readCompanies(page, page.scope.period, asOf, limit);
+  return { found: companies.filter(({ name }) => searchKey(name).includes(text)), isPartial };
 }
 
 /** The last row of the page before, and when the first page was made: what is revealed later stands on no later page. */
@@ -62,7 +54,7 @@ interface Cursor {
 
 const CURSOR = /^(\d{4}-[\dT:.-]{18}Z)_(\d{4}-[\dT:.-]{18}Z)_([\da-f]{32})$/;
 
-function cursorIn({ query }: Visit): Cursor | null {
+function cursorIn({ query }: PageContext): Cursor | null {
   const [, asOf = '', came_at = '', key = ''] = CURSOR.exec(query.get('after') ?? '') ?? [];
   return instantOf(asOf) === null || instantOf(came_at) === null ? null : { asOf, came_at, key };
 }
@@ -71,45 +63,45 @@ function cursorIn({ query }: Visit): Cursor | null {
 const before = (rows: readonly CompanyRow[], { came_at, key }: Cursor): number =>
   rows.filter((row) => row.came_at > came_at || (row.came_at === came_at && row.key <= key)).length;
 
-async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
-  const cursor = cursorIn(visit);
-  const asOf = cursor?.asOf ?? new Date(visit.request.receivedAt).toISOString();
+async function list(page: PageContext): Promise<Reply> {
+  const cursor = cursorIn(page);
+  const asOf = cursor?.asOf ?? new Date(page.request.receivedAt).toISOString();
   const [{ trackers, failed }, { found, isPartial }] = await Promise.all([
-    listTrackers(visit),
-    find(deps, visit, cursor?.asOf ?? null),
+    listTrackers(page),
+    find(page, cursor?.asOf ?? null, REVEALS_ON_A_PAGE),
   ]);
-  const company = wanted(visit);
+  const company = wanted(page);
   const first = cursor === null ? 0 : before(found, cursor);
   const shown = found.slice(first, first + PAGE);
   const last = shown.at(-1);
   const nameOf = namesOfTrackers(trackers);
-  const query = { ...visit.scope.query, company };
-  return show(visit, {
+  const query = { ...page.scope.query, company };
+  return show(page, {
     title: 'Companies',
     section: 'Companies',
     refused: failed,
     ...(found.length > 0
       ? { actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, query)}">Download as CSV</a>` }
       : {}),
-    content: html`${filterForm(visit, trackers, field('Company name', 'company', { value: company, maxlength: 200 }))}
-    ${!isKept(visit.scope.period, visit.request.receivedAt) && html`<p class="soft">Companies are kept for ${SESSIONS_KEPT_DAYS} days, so the list begins then.</p>`}
+    content: html`${filterForm(page, trackers, field('Company name', 'company', { value: company, maxlength: 200 }))}
+    ${!isKept(page.scope.period, page.request.receivedAt) && html`<p class="soft">Companies are kept for ${SESSIONS_KEPT_DAYS} days, so the list begins then.</p>`}
     ${isPartial && html`<p class="soft">The page shows the companies of the newest reveals of the period. The CSV file has all; or choose a shorter period or one website.</p>`}
     ${
       shown.length === 0
         ? nothingYet(
             'No companies match',
             html`A company appears here when a session of it is revealed.
-              <a href="${linkTo('/dashboard/sessions', visit.scope.query)}">See the sessions of the period</a>${company !== '' && html`, or <a href="${linkTo(PATH, visit.scope.query)}">all companies of the period</a>`}.`,
+              <a href="${linkTo('/dashboard/sessions', page.scope.query)}">See the sessions of the period</a>${company !== '' && html`, or <a href="${linkTo(PATH, page.scope.query)}">all companies of the period</a>`}.`,
           )
         : html`${table(
             'Companies, those that came last first',
             ['Company', 'Sessions', 'Websites', 'First seen', 'Last seen', 'Industry', 'Country'],
             shown.map((row) => [
-              companyLink(row, visit.scope.query),
+              companyLink(row, page.scope.query),
               count(row.sessions),
               row.tracker_ids.map(nameOf).join(', '),
-              visit.ago(row.first_seen_at),
-              visit.ago(row.last_seen_at),
+              page.ago(row.first_seen_at),
+              page.ago(row.last_seen_at),
               row.industry ?? '–',
               row.country ?? '–',
             ]),
@@ -130,10 +122,13 @@ async function list(deps: CompanyDeps, visit: Visit): Promise<Reply> {
   });
 }
 
-async function csv(deps: CompanyDeps, visit: Visit): Promise<Reply> {
-  const [{ trackers }, { found }] = await Promise.all([listTrackers(visit), find(deps, visit, null, true)]);
+async function csv(page: PageContext): Promise<Reply> {
+  const [{ trackers }, { found }] = await Promise.all([
+    listTrackers(page),
+    find(page, null, REVEALS_IN_A_FILE),
+  ]);
   const nameOf = namesOfTrackers(trackers);
-  const { days } = visit.scope.period;
+  const { days } = page.scope.period;
   return csvAnswer(
     `doorplate-companies-${days[0]}-${days.at(-1)}.csv`,
     ['company', 'website', 'industry', 'country', 'sessions', 'first_seen_at', 'last_seen_at', 'websites'],
@@ -150,19 +145,23 @@ async function csv(deps: CompanyDeps, visit: Visit): Promise<Reply> {
   );
 }
 
-async function one({ companyVisits }: CompanyDeps, visit: Visit): Promise<Reply> {
-  const name = plainText(visit.query.get('name'));
-  const [{ trackers }, visits] = await Promise.all([listTrackers(visit), companyVisits(visit, name)]);
+async function one(page: PageContext): Promise<Reply> {
+  const name = plainText(page.query.get('name'));
+  const ofCompany = { partnerId: page.user.partner_id, trackerId: null, name, limit: MAX_VISITS };
+  const [{ trackers }, visits] = await Promise.all([
+    listTrackers(page),
+    listCompanyVisits(page.reads.db, ofCompany),
+  ]);
   const [newest] = visits;
   const nameOf = namesOfTrackers(trackers);
   if (newest === undefined) {
-    return show(visit, {
+    return show(page, {
       title: name === '' ? 'Company' : name,
       section: 'Companies',
       status: 404,
       content: nothingYet(
         'No sessions of this company are kept',
-        html`Sessions are kept for ${SESSIONS_KEPT_DAYS} days. <a href="${linkTo(PATH, visit.scope.query)}">All companies</a>`,
+        html`Sessions are kept for ${SESSIONS_KEPT_DAYS} days. <a href="${linkTo(PATH, page.scope.query)}">All companies</a>`,
       ),
     });
   }
@@ -170,14 +169,14 @@ async function one({ companyVisits }: CompanyDeps, visit: Visit): Promise<Reply>
     (first, { first_seen_at }) => (first_seen_at < first ? first_seen_at : first),
     newest.first_seen_at,
   );
-  return show(visit, {
+  return show(page, {
     title: String(newest.company.name),
     section: 'Companies',
     showsCountry: true,
     content: html`${facts([
       ['Sessions', count(visits.length)],
-      ['First seen', visit.time(oldest)],
-      ['Last seen', visit.time(newest.last_seen_at)],
+      ['First seen', page.time(oldest)],
+      ['Last seen', page.time(newest.last_seen_at)],
       ['Websites', [...new Set(visits.map(({ tracker_id }) => nameOf(tracker_id)))].join(', ')],
     ])}
     ${known('Company', newest.company)}
@@ -185,17 +184,17 @@ async function one({ companyVisits }: CompanyDeps, visit: Visit): Promise<Reply>
       `Sessions of the last ${SESSIONS_KEPT_DAYS} days, those that were seen last first`,
       ['Session', 'Website', 'Country', 'Last seen', 'Receipt'],
       visits.map((row) => [
-        html`<a href="/dashboard/sessions/${row.session_id}">${visit.time(row.first_seen_at)}</a>`,
+        html`<a href="/dashboard/sessions/${row.session_id}">${page.time(row.first_seen_at)}</a>`,
         nameOf(row.tracker_id),
         row.visitor_country ?? 'unknown',
-        visit.time(row.last_seen_at),
+        page.time(row.last_seen_at),
         html`<a href="/dashboard/reveals/${row.reveal_id}">Receipt</a>`,
       ]),
     )}
     ${visits.length === MAX_VISITS && html`<p class="soft">The newest ${count(MAX_VISITS)} sessions are shown.</p>`}
-    <p><a href="${linkTo(PATH, visit.scope.query)}">All companies</a></p>`,
+    <p><a href="${linkTo(PATH, page.scope.query)}">All companies</a></p>`,
   });
 }
 
 /** Sessions of a company on its page. */
-export const MAX_VISITS = 200;
+const MAX_VISITS = 200;

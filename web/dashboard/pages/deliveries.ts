@@ -1,10 +1,17 @@
+import { asUuid } from '../../../http/contract/parameters.ts';
 import type { Reply } from '../../../http/contract/route.ts';
-import type { Attempt } from '../../../read-api/webhooks/delivery-queries.ts';
-import type { DeliveryBody, DeliveryState } from '../../../read-api/webhooks/delivery-schemas.ts';
+import { deliveryFields } from '../../../read-api/webhooks/answer.ts';
+import {
+  type Attempt,
+  findDelivery,
+  listAttempts,
+  searchDeliveries,
+} from '../../../read-api/webhooks/delivery-queries.ts';
+import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import { type EndpointHealth, failureText } from '../../../read-api/webhooks/health-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { mayChange, type Refused, type Visit } from '../api.ts';
+import { mayChange, type PageContext, type Refused } from '../api.ts';
 import {
   badge,
   type Content,
@@ -24,61 +31,37 @@ import {
   table,
   tableOr,
 } from '../components.ts';
-import { show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { type Page, show } from '../layout.ts';
+import { type Resource, resourceRoutes, showOne } from '../resource.ts';
+import { filled, get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
-import { resumptionOf, soon, stateBadge } from './webhook-health.ts';
+import { readHealthOf, resumptionOf, soon, stateBadge, waitForDeliveries } from './webhook-health.ts';
 import { leftText } from './webhooks.ts';
-
-export interface ListedDelivery extends DeliveryBody {
-  /** Its place in the log; with `created_at` its place in the list. */
-  readonly position: string;
-}
-
-/** Filters of a list; null: any. */
-export interface DeliveryFilters {
-  readonly status: DeliveryState | null;
-  readonly type: DeliveryBody['type'] | null;
-  /** ISO 8601, inclusive and exclusive. */
-  readonly from: string | null;
-  readonly to: string | null;
-  readonly after: { readonly created_at: string; readonly position: string } | null;
-}
-
-export interface DeliveryDeps {
-  readonly health: (visit: Visit, webhookId: string | null) => Promise<readonly EndpointHealth[]>;
-  /** The newest first, at most `limit`. */
-  readonly search: (
-    visit: Visit,
-    webhook: WebhookBody,
-    filters: DeliveryFilters,
-    limit: number,
-  ) => Promise<readonly ListedDelivery[]>;
-  /** Finds a delivery by its id or by that of its event. */
-  readonly find: (visit: Visit, webhook: WebhookBody, id: string) => Promise<ListedDelivery | null>;
-  /** The last attempts at a delivery, the newest first. */
-  readonly attemptsAt: (webhookId: string, deliveryId: string) => Promise<readonly Attempt[]>;
-}
 
 const WEBHOOK = '/v1/webhooks/:webhook_id';
 const DELIVERY = `${WEBHOOK}/deliveries/:delivery_id`;
 const PATH = '/dashboard/webhooks/:webhook_id/deliveries';
 
-export const deliveryPages = (deps: DeliveryDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => history(deps, visit) },
-  { method: 'GET', path: `${PATH}/:delivery_id`, handle: (visit) => one(deps, visit) },
-  {
-    method: 'POST',
-    path: `${PATH}/:delivery_id/retry`,
-    needs: 'member',
-    handle: (visit) => retry(deps, visit),
-  },
+type SentDelivery = DeliveryBody & { readonly event: unknown };
+
+const delivery: Resource<SentDelivery> = {
+  path: `${PATH}/:delivery_id`,
+  find: ({ api }) => api<SentDelivery>('GET', DELIVERY),
+  missing: (page, why, refused) => history(page, refused ?? why),
+  show: async (page, found, refused) =>
+    show(page, { ...deliveryView(page, await loadDelivery(page, found)), refused }),
+  actions: [],
+};
+
+export const deliveryPages: readonly PageRoute[] = [
+  get(PATH, (page) => history(page)),
+  ...resourceRoutes(delivery),
+  post(`${delivery.path}/retry`, 'member', retry),
 ];
 
-const endpointOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
-const pathOf = (visit: Visit): string =>
-  `/dashboard/webhooks/${encodeURIComponent(endpointOf(visit).webhook_id)}/deliveries`;
+const endpointOf = ({ request }: PageContext): string => request.params.webhook_id ?? '';
+const pathOf = ({ request }: PageContext): string => filled(PATH, request.params);
 
 const STATES = [
   ['', 'All'],
@@ -110,7 +93,7 @@ function midnight(day: string, daysLater = 0): string | null {
 }
 
 /** Reads the filters in the address. A wrong one counts as not given; `wrongDays`: those that are not a day. */
-function filtersIn({ query }: Visit) {
+function filtersIn({ query }: PageContext) {
   const given = (name: string): string => query.get(name)?.trim() ?? '';
   const chosen = <Value extends string>(name: string, options: readonly (readonly [Value, string])[]) =>
     options.find(([value]) => value === given(name))?.[0] ?? ('' as Value);
@@ -121,7 +104,7 @@ function filtersIn({ query }: Visit) {
     since: isDay(given('since')) ? given('since') : '',
     until: isDay(given('until')) ? given('until') : '',
   };
-  const filters: DeliveryFilters = {
+  const filters = {
     status: texts.status === '' ? null : texts.status,
     type: texts.type === '' ? null : texts.type,
     from: midnight(texts.since),
@@ -137,46 +120,53 @@ const isAny = (texts: Readonly<Record<string, string>>): boolean =>
 
 const PAGE = 50;
 
-async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const { texts, filters, id, wrongDays } = filtersIn(visit);
-  const endpoint = await visit.api<WebhookBody>('GET', WEBHOOK, { params: endpointOf(visit) });
+/** Finds the deliveries of an endpoint that the filters let through, the newest first, and one more than a page has. */
+async function search({ reads, request }: PageContext, webhook: WebhookBody, filters: Filters) {
+  const deleted = webhook.deleted_at !== null;
+  const all = { webhookId: webhook.id, deleted, limit: PAGE + 1, now: request.receivedAt };
+  return searchDeliveries(reads.db, { ...filters, ...all });
+}
+
+/** Finds a delivery by its id or by that of its event. */
+async function findOne(page: PageContext, { id: webhookId, deleted_at }: WebhookBody, id: string) {
+  const reads = { db: page.reads.db, waitForHead: () => waitForDeliveries(page) };
+  const wanted = asUuid(id) ?? page.reads.deliveryId(webhookId, id);
+  const of = { webhookId, deleted: deleted_at !== null };
+  const found = await findDelivery(reads, of, wanted, page.request.receivedAt);
+  return found === null ? [] : [found];
+}
+
+async function history(page: PageContext, refused: Refused = null): Promise<Reply> {
+  const endpoint = await page.api<WebhookBody>('GET', WEBHOOK);
   if (!endpoint.ok) {
     const content = html`<p><a href="/dashboard/webhooks">All endpoints</a></p>`;
-    return show(visit, { title: 'Deliveries', section: 'Webhooks', refused: refused ?? endpoint, content });
+    return show(page, { title: 'Deliveries', section: 'Webhooks', refused: refused ?? endpoint, content });
   }
-  const webhook = endpoint.body;
+  return show(page, { ...historyView(page, await loadHistory(page, endpoint.body)), refused });
+}
+
+async function loadHistory(page: PageContext, webhook: WebhookBody) {
+  const filtered = filtersIn(page);
+  const { filters, id } = filtered;
   const [[health], found] = await Promise.all([
-    deps.health(visit, webhook.id),
-    id === ''
-      ? deps.search(visit, webhook, filters, PAGE + 1)
-      : deps.find(visit, webhook, id).then((one) => (one === null ? [] : [one])),
+    readHealthOf(page, webhook.id),
+    id === '' ? search(page, webhook, filters) : findOne(page, webhook, id),
   ]);
-  const at = pathOf(visit);
-  const isFiltered = id !== '' || filters.after !== null || !isAny(texts);
-  const empty = isFiltered
-    ? nothingYet(
-        filters.after === null ? 'No deliveries match' : 'No older deliveries',
-        html`None with these filters in the last 90 days. <a href="${at}">Clear the filters</a>`,
-      )
-    : nothingYet(
-        'No deliveries yet',
-        html`They appear as events happen. <a href="/dashboard/webhooks/${webhook.id}">Send a test</a> to see one.`,
-      );
-  const rows = found.slice(0, PAGE);
+  const rows = found.slice(0, PAGE).map((row) => ({ ...deliveryFields(row), position: row.position }));
+  return { ...filtered, webhook, health, rows, hasMore: found.length > PAGE };
+}
+type History = Awaited<ReturnType<typeof loadHistory>>;
+type Filters = ReturnType<typeof filtersIn>['filters'];
+
+function historyView(page: PageContext, model: History): Page {
+  const { texts, id, wrongDays, webhook, health, rows, hasMore } = model;
+  const at = pathOf(page);
   const last = rows.at(-1);
-  const next =
-    found.length > PAGE && last !== undefined
-      ? {
-          path: at,
-          query: { ...texts, before: `${last.created_at},${last.position}` },
-          text: 'Older deliveries',
-        }
-      : null;
-  const recover = webhook.deleted_at === null && mayChange(visit);
-  return show(visit, {
+  const next = hasMore && last && { ...texts, before: `${last.created_at},${last.position}` };
+  const recover = webhook.deleted_at === null && mayChange(page);
+  return {
     title: `Deliveries to “${webhook.name}”`,
     section: 'Webhooks',
-    refused,
     content: html`<form class="filter" method="get" action="${at}">
       ${select('State', 'status', STATES, texts.status)}
       ${select('Event', 'type', TYPES, texts.type)}
@@ -185,47 +175,55 @@ async function history(deps: DeliveryDeps, visit: Visit, refused: Refused = null
       ${field('Event or delivery id', 'id', { value: id, maxlength: 200 })}
       <button class="quiet">Apply</button></form>
     ${wrongDays.map((text) => notice(html`<p>${text.slice(0, 40)} is not a day; the filter is left out.</p>`))}
-    ${isWaiting(health) && rows.length > 0 && waitingNotice(visit, health)}
+    ${isWaiting(health) && rows.length > 0 && waitingNotice(page, health)}
     ${tableOr(
-      empty,
+      emptyHistory(model, at),
       'Deliveries, the newest first',
       ['Event', 'Queued', 'State', 'Attempts', 'Last attempt'],
       rows.map((delivery) => [
         html`<a href="${linkTo(`${at}/${delivery.id}`, texts)}">${delivery.type}</a> <small>${shortId(delivery.event_id)}</small>`,
-        visit.time(delivery.created_at),
-        html`${stateOf(delivery, health)}${detailOf(visit, delivery, health)}`,
+        page.time(delivery.created_at),
+        html`${stateOf(delivery, health)}${detailOf(page, delivery, health)}`,
         count(delivery.attempts),
-        html`${visit.ago(delivery.last_attempt_at, '–')} <small>${failureText(delivery)}</small>`,
+        html`${page.ago(delivery.last_attempt_at, '–')} <small>${failureText(delivery)}</small>`,
       ]),
       { numeric: [3] },
     )}
-    ${rows.length > 0 && pager(howMany(rows.length, next !== null, webhook, filters, id), next)}
+    ${rows.length > 0 && pager(howMany(model), next ? { path: at, query: next, text: 'Older deliveries' } : null)}
     ${recover && webhook.deliveries.failed + webhook.deliveries.pending > 0 && recoverPanel(webhook)}
     <p><a href="/dashboard/webhooks/${webhook.id}">The endpoint</a></p>`,
-  });
+  };
+}
+
+function emptyHistory({ texts, filters, id, webhook }: History, at: string): Html {
+  if (id === '' && filters.after === null && isAny(texts))
+    return nothingYet(
+      'No deliveries yet',
+      html`They appear as events happen. <a href="/dashboard/webhooks/${webhook.id}">Send a test</a> to see one.`,
+    );
+  return nothingYet(
+    filters.after === null ? 'No deliveries match' : 'No older deliveries',
+    html`None with these filters in the last 90 days. <a href="${at}">Clear the filters</a>`,
+  );
 }
 
 /** The end of an id: UUIDv7 of one moment begin alike. */
 const shortId = (id: string): string => `…${id.slice(-8)}`;
 
 /** What pending deliveries wait for, once for the whole list. */
-const waitingNotice = (visit: Visit, health: Waiting): Html =>
+const waitingNotice = (page: PageContext, health: Waiting): Html =>
   notice(
     html`<p>${stateBadge(health)} ${
       health.state === 'held_back'
-        ? html`Pending deliveries go out ${waitOf(visit, health)}.`
+        ? html`Pending deliveries go out ${waitOf(page, health)}.`
         : `Pending deliveries wait until ${resumptionOf(health)}.`
     }</p>`,
   );
 
 /** The whole number where it is kept: of a state, or of all. */
-function howMany(
-  shown: number,
-  hasMore: boolean,
-  { deliveries }: WebhookBody,
-  { status, type, from, to, after }: DeliveryFilters,
-  id: string,
-): string {
+function howMany({ rows, hasMore, webhook: { deliveries }, filters, id }: History): string {
+  const { status, type, from, to, after } = filters;
+  const shown = rows.length;
   const isCounted = type === null && from === null && to === null && after === null && id === '';
   if (!isCounted) return `${counted(shown, 'delivery', 'deliveries')}${hasMore ? ', and more' : ''}.`;
   const all = Object.values(deliveries).reduce((sum, n) => sum + n, 0);
@@ -256,9 +254,9 @@ const isWaiting = (health: EndpointHealth | undefined): health is Waiting =>
   health !== undefined && health.state in WAITING;
 
 /** What the deliveries of an endpoint wait for. */
-const waitOf = (visit: Visit, health: Waiting): Content =>
+const waitOf = (page: PageContext, health: Waiting): Content =>
   health.state === 'held_back'
-    ? html`when the endpoint answers again${health.next_try_at !== null && html`; next probe ${soon(visit, health.next_try_at)}`}`
+    ? html`when the endpoint answers again${health.next_try_at !== null && html`; next probe ${soon(page, health.next_try_at)}`}`
     : `when ${resumptionOf(health)}`;
 
 function stateOf({ state }: DeliveryBody, health: EndpointHealth | undefined): Html {
@@ -267,66 +265,70 @@ function stateOf({ state }: DeliveryBody, health: EndpointHealth | undefined): H
 }
 
 /** When a pending delivery is tried next; the notice above the list says it of an endpoint that takes none. */
-const detailOf = (visit: Visit, delivery: DeliveryBody, health: EndpointHealth | undefined): Content =>
+const detailOf = (page: PageContext, delivery: DeliveryBody, health: EndpointHealth | undefined): Content =>
   delivery.state === 'pending' &&
   !isWaiting(health) &&
-  html` <small>next attempt ${nextOf(visit, delivery, health)}</small>`;
+  html` <small>next attempt ${nextOf(page, delivery, health)}</small>`;
 
 /** When a delivery is tried next: never a time that has passed. */
-function nextOf(visit: Visit, delivery: DeliveryBody, health: EndpointHealth | undefined): Content {
+function nextOf(page: PageContext, delivery: DeliveryBody, health: EndpointHealth | undefined): Content {
   const { state, next_attempt_at } = delivery;
   if (state !== 'pending' || next_attempt_at === null) return '–';
-  return isWaiting(health) ? waitOf(visit, health) : soon(visit, next_attempt_at);
+  return isWaiting(health) ? waitOf(page, health) : soon(page, next_attempt_at);
 }
 
-async function one(deps: DeliveryDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const params = { ...endpointOf(visit), delivery_id: visit.request.params.delivery_id ?? '' };
-  const found = await visit.api<DeliveryBody & { readonly event: unknown }>('GET', DELIVERY, { params });
-  if (!found.ok) return history(deps, visit, refused ?? found);
-  const { event, ...delivery } = found.body;
+async function loadDelivery(page: PageContext, { event, ...delivery }: SentDelivery) {
+  const webhookId = endpointOf(page);
   const [[health], attempts] = await Promise.all([
-    deps.health(visit, params.webhook_id),
-    deps.attemptsAt(params.webhook_id, delivery.id),
+    readHealthOf(page, webhookId),
+    listAttempts(page.reads.db, webhookId, delivery.id),
   ]);
-  const at = pathOf(visit);
+  return { delivery, event, webhookId, health, attempts };
+}
+
+function deliveryView(
+  page: PageContext,
+  { delivery, event, webhookId, health, attempts }: Awaited<ReturnType<typeof loadDelivery>>,
+): Page {
+  const at = pathOf(page);
   // The filters of the list stay in the address, for the way back.
-  const { texts } = filtersIn(visit);
-  return show(visit, {
+  const { texts } = filtersIn(page);
+  return {
     title: `Delivery of ${delivery.type}`,
     section: 'Webhooks',
-    refused,
     showsCountry: true,
-    content: html`${advice(visit, delivery, health, params.webhook_id)}
+    content: html`${advice(page, delivery, health, webhookId)}
     ${facts([
       ['State', stateOf(delivery, health)],
       ['Event', html`<code>${delivery.event_id}</code>`],
-      ['Queued', visit.time(delivery.created_at)],
-      ['Delivered', visit.time(delivery.delivered_at, '–')],
-      ['Next attempt', nextOf(visit, delivery, health)],
+      ['Queued', page.time(delivery.created_at)],
+      ['Delivered', page.time(delivery.delivered_at, '–')],
+      ['Next attempt', nextOf(page, delivery, health)],
       ['Id', html`<code>${delivery.id}</code>`],
     ])}
-    ${timeline(visit, delivery, attempts)}
+    ${timeline(page, delivery, attempts)}
     ${
       ['delivered', 'failed'].includes(delivery.state) &&
-      mayChange(visit) &&
+      mayChange(page) &&
       form(
-        visit,
+        page,
         linkTo(`${at}/${delivery.id}/retry`, texts),
         html`<p>Begins a new cycle of attempts, with the same event id. Nothing is billed.</p>
         <button>${delivery.state === 'failed' ? 'Retry' : 'Deliver once more'}</button>`,
       )
     }
     <section><h2>What is sent</h2>
-    ${headers(visit, delivery)}
-    ${
-      event === null || event === undefined
-        ? html`<p>The payload is no longer kept.</p>`
-        : html`<h3>Body</h3>${copyable('Body of the event', JSON.stringify(event, null, 2))}
-          <p class="soft">Sent on one line, without these spaces: verify the signature over the bytes that arrive.</p>`
-    }</section>
+    ${headers(page, delivery)}
+    ${payload(event)}</section>
     <p><a href="${linkTo(at, texts)}">${isAny(texts) ? 'All deliveries' : 'Back to the list'}</a></p>`,
-  });
+  };
 }
+
+const payload = (event: unknown): Html =>
+  event === null || event === undefined
+    ? html`<p>The payload is no longer kept.</p>`
+    : html`<h3>Body</h3>${copyable('Body of the event', JSON.stringify(event, null, 2))}
+          <p class="soft">Sent on one line, without these spaces: verify the signature over the bytes that arrive.</p>`;
 
 /** What to do about a failure, by its kind. */
 function helpFor({ error, http_status }: DeliveryBody): string {
@@ -346,18 +348,27 @@ function helpFor({ error, http_status }: DeliveryBody): string {
     case 'own_origin':
       return 'The URL leads to this service: create an endpoint with the URL of a server of yours.';
     case 'http_status':
-      return http_status === 401 || http_status === 403
-        ? 'Your server refuses the request: it must ask for no login, and check the signature with the secret of this endpoint.'
-        : http_status === 404 || http_status === 410
-          ? 'Your server does not know the path of the URL. An URL cannot be changed: create another endpoint.'
-          : 'See the log of your server at the time of the attempt; a delivery counts once it answers with a 2xx.';
+      return helpForStatus(http_status);
     case null:
       return '';
   }
 }
 
+function helpForStatus(status: number | null): string {
+  switch (status) {
+    case 401:
+    case 403:
+      return 'Your server refuses the request: it must ask for no login, and check the signature with the secret of this endpoint.';
+    case 404:
+    case 410:
+      return 'Your server does not know the path of the URL. An URL cannot be changed: create another endpoint.';
+    default:
+      return 'See the log of your server at the time of the attempt; a delivery counts once it answers with a 2xx.';
+  }
+}
+
 function advice(
-  visit: Visit,
+  page: PageContext,
   delivery: DeliveryBody,
   health: EndpointHealth | undefined,
   webhookId: string,
@@ -366,26 +377,26 @@ function advice(
   const isUnderWay =
     state === 'pending' &&
     !isWaiting(health) &&
-    Date.parse(next_attempt_at ?? '') <= visit.request.receivedAt + 60_000;
+    Date.parse(next_attempt_at ?? '') <= page.request.receivedAt + 60_000;
   const reload =
     isUnderWay &&
     html`<p class="reload soft">An attempt is about to be made; this page looks again by itself.</p>`;
   if (error === null || (state !== 'pending' && state !== 'failed')) return reload;
   const recover =
     state === 'pending' &&
-    mayChange(visit) &&
+    mayChange(page) &&
     html` Then <a href="/dashboard/webhooks/${webhookId}/recover">retry what failed or waits</a>, or wait for the next attempt.`;
   return html`${notice(html`<p>The last attempt failed: ${failureText(delivery)}. ${helpFor(delivery)}${recover}</p>`)}${reload}`;
 }
 
-function timeline(visit: Visit, { attempts: made }: DeliveryBody, attempts: readonly Attempt[]): Html {
+function timeline(page: PageContext, { attempts: made }: DeliveryBody, attempts: readonly Attempt[]): Html {
   if (made === 0) return html`<p>No attempt was made yet.</p>`;
   return html`${table(
     'Attempts, the newest first',
     ['Attempt', 'Started', 'Duration', 'Result'],
     attempts.map((attempt, nth) => [
       count(made - nth),
-      visit.time(attempt.started_at),
+      page.time(attempt.started_at),
       attempt.duration_ms === null ? '–' : `${count(attempt.duration_ms)} ms`,
       attempt.error === null
         ? html`${badge('delivered', 'good')} HTTP ${attempt.http_status}`
@@ -397,7 +408,7 @@ function timeline(visit: Visit, { attempts: made }: DeliveryBody, attempts: read
 }
 
 /** What every attempt carries. Timestamp and signature are made anew for each. */
-function headers(visit: Visit, { event_id, last_attempt_at }: DeliveryBody): Html {
+function headers(page: PageContext, { event_id, last_attempt_at }: DeliveryBody): Html {
   const lines = [
     'content-type: application/json',
     'user-agent: Doorplate-Webhooks/1',
@@ -405,17 +416,15 @@ function headers(visit: Visit, { event_id, last_attempt_at }: DeliveryBody): Htm
     `webhook-timestamp: ${last_attempt_at === null ? '…' : Math.floor(Date.parse(last_attempt_at) / 1_000)}`,
     'webhook-signature: v1,…',
   ];
-  return html`<h3>Headers${last_attempt_at !== null && html` of the attempt of ${visit.time(last_attempt_at)}`}</h3>
+  return html`<h3>Headers${last_attempt_at !== null && html` of the attempt of ${page.time(last_attempt_at)}`}</h3>
     ${copyable('Headers', lines.join('\n'))}
     <p class="soft">The signature is HMAC-SHA-256 with the signing secret over id, timestamp and body. There are two while a secret is
       rotated. Timestamp and signature are made anew for each attempt.</p>`;
 }
 
-async function retry(deps: DeliveryDeps, visit: Visit): Promise<Reply> {
-  const delivery_id = visit.request.params.delivery_id ?? '';
-  const params = { ...endpointOf(visit), delivery_id };
-  const retried = await visit.api('POST', `${DELIVERY}/retry`, { params });
-  if (!retried.ok) return one(deps, visit, retried);
-  const path = `${pathOf(visit)}/${encodeURIComponent(delivery_id)}`;
-  return redirectAfterPost(linkTo(path, filtersIn(visit).texts), 'delivery-retried');
+async function retry(page: PageContext): Promise<Reply> {
+  const retried = await page.api('POST', `${DELIVERY}/retry`);
+  if (!retried.ok) return showOne(delivery, page, retried);
+  const path = filled(delivery.path, page.request.params);
+  return redirectAfterPost(linkTo(path, filtersIn(page).texts), 'delivery-retried');
 }

@@ -1,8 +1,9 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import { isCnameTarget } from '../../../http/server/own-host.ts';
+import { listDomainsOfPartner } from '../../../read-api/domains/domains.ts';
 import type { DomainBody } from '../../../read-api/domains/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
+import { listTrackers, mayChange, type PageContext, type Refused, textOf } from '../api.ts';
 import {
   badge,
   copyable,
@@ -18,49 +19,54 @@ import {
   tableOr,
   trackerSelect,
 } from '../components.ts';
-import { ask, show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
-
-export interface DomainDeps {
-  readonly list: (partnerId: string) => Promise<
-    readonly (Pick<DomainBody, 'tracker_id' | 'hostname' | 'status' | 'created_at' | 'last_error'> & {
-      readonly domain_id: string;
-    })[]
-  >;
-}
+import { show } from '../layout.ts';
+import { action, type Resource, resourceRoutes } from '../resource.ts';
+import { get, type PageRoute, post } from '../routes.ts';
 
 const PATH = '/dashboard/domains';
 const DOMAIN = '/v1/trackers/:tracker_id/domains/:domain_id';
 
+const domains: Resource<DomainBody> = {
+  path: `${PATH}/:tracker_id/:domain_id`,
+  find: ({ api }) => api<DomainBody>('GET', DOMAIN),
+  missing: (page, why) => list(page, why),
+  show: showDomain,
+  actions: [
+    action('delete', 'member', ({ api }) => api('DELETE', DOMAIN), 'domain-given-up', {
+      ask: askDelete,
+      leadsTo: PATH,
+      refusedOn: 'list',
+    }),
+  ],
+};
+
+function askDelete(_page: PageContext, { hostname }: DomainBody) {
+  return {
+    title: `Give up ${hostname}?`,
+    section: 'Websites',
+    tab: PATH,
+    text: html`<p>Snippets with this name stop working. Change them to the tracker's own snippet first.</p>`,
+    button: 'Give the domain up',
+  } as const;
+}
+
 /** Customers' host names that serve the pixel. */
-export const domainPages = (deps: DomainDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(deps, visit) },
-  { method: 'GET', path: `${PATH}/:tracker_id/:domain_id`, handle: (visit) => one(deps, visit) },
-  {
-    method: 'GET',
-    path: `${PATH}/:tracker_id/:domain_id/delete`,
-    needs: 'member',
-    handle: (visit) => askDelete(deps, visit),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/:tracker_id/:domain_id/delete`,
-    needs: 'member',
-    handle: (visit) => remove(deps, visit),
-  },
+export const domainPages: readonly PageRoute[] = [
+  get(PATH, (page) => list(page)),
+  post(PATH, 'member', create),
+  ...resourceRoutes(domains),
 ];
 
-async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
+async function list(page: PageContext, refused: Refused = null): Promise<Reply> {
   const [{ trackers, failed }, domains] = await Promise.all([
-    listTrackers(visit),
-    deps.list(visit.user.partner_id),
+    listTrackers(page),
+    listDomainsOfPartner(page.reads.db, page.user.partner_id),
   ]);
   const name = namesOfTrackers(trackers);
-  const chosen = textOf(visit, 'tracker_id') || (visit.query.get('tracker_id') ?? '');
+  const chosen = textOf(page, 'tracker_id') || (page.query.get('tracker_id') ?? '');
   const shown = chosen === '' ? domains : domains.filter(({ tracker_id }) => tracker_id === chosen);
-  const hasForm = mayChange(visit) && hasHostName(visit) && trackers.length > 0;
-  return show(visit, {
+  const hasForm = mayChange(page) && hasHostName(page) && trackers.length > 0;
+  return show(page, {
     title: 'Custom domains',
     section: 'Websites',
     tab: PATH,
@@ -73,7 +79,7 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
       nothingYet(
         'No domains yet',
         html`A host name of your customer’s own, under which the pixel is a part of the website.
-          ${mayChange(visit) ? hasForm && 'Add the first one below.' : OTHERS_ADD}`,
+          ${mayChange(page) ? hasForm && 'Add the first one below.' : OTHERS_ADD}`,
       ),
       counted(shown.length, 'custom domain'),
       ['Host name', 'State', 'Website', 'What is wrong', 'Added'],
@@ -82,21 +88,21 @@ async function list(deps: DomainDeps, visit: Visit, refused: Refused = null): Pr
         stateOf(domain),
         name(domain.tracker_id),
         trouble(domain.last_error),
-        visit.time(domain.created_at),
+        page.time(domain.created_at),
       ]),
     )}
     ${
-      !mayChange(visit)
+      !mayChange(page)
         ? null
-        : !hasHostName(visit)
+        : !hasHostName(page)
           ? notice(html`<p>${NO_HOST_NAME}</p>`)
           : trackers.length === 0
             ? html`<p>A domain belongs to a website: <a href="/dashboard/trackers">add one first</a>.</p>`
             : html`<section><h2>Add a domain</h2>${form(
-                visit,
+                page,
                 PATH,
                 html`${trackerSelect(trackers, chosen)}
-            ${field('Host name', 'hostname', { value: textOf(visit, 'hostname'), required: true, maxlength: 253, hint: html`<code>visits.example.com</code>, for example. The next page says where it must point.` })}
+            ${field('Host name', 'hostname', { value: textOf(page, 'hostname'), required: true, maxlength: 253, hint: html`<code>visits.example.com</code>, for example. The next page says where it must point.` })}
             <button>Add the domain</button>`,
               )}</section>`
     }`,
@@ -123,35 +129,28 @@ const NO_HOST_NAME =
   'Custom domains are CNAME records, which point at a host name. This service is reached by an address: whoever runs it has to set PUBLIC_URL to a host name first.';
 
 /** Whether the service has a name that a CNAME record can hold. */
-const hasHostName = ({ publicUrl }: Visit): boolean => isCnameTarget(new URL(publicUrl).hostname);
+const hasHostName = ({ publicUrl }: PageContext): boolean => isCnameTarget(new URL(publicUrl).hostname);
 
-async function create(deps: DomainDeps, visit: Visit): Promise<Reply> {
-  const params = { tracker_id: textOf(visit, 'tracker_id') };
-  const body = { hostname: textOf(visit, 'hostname') };
-  const made = await visit.api<DomainBody>('POST', '/v1/trackers/:tracker_id/domains', { params, body });
-  if (!made.ok) return list(deps, visit, made);
+async function create(page: PageContext): Promise<Reply> {
+  const params = { tracker_id: textOf(page, 'tracker_id') };
+  const body = { hostname: textOf(page, 'hostname') };
+  const made = await page.api<DomainBody>('POST', '/v1/trackers/:tracker_id/domains', { params, body });
+  if (!made.ok) return list(page, made);
   return redirectAfterPost(`${PATH}/${made.body.tracker_id}/${made.body.id}`, 'domain-added');
 }
 
-const paramsOf = ({ request: { params } }: Visit) => ({
-  tracker_id: params.tracker_id ?? '',
-  domain_id: params.domain_id ?? '',
-});
 const pathOf = ({ tracker_id, id }: DomainBody): string => `${PATH}/${tracker_id}/${id}`;
 
-async function one(deps: DomainDeps, visit: Visit): Promise<Reply> {
-  const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
-  if (!found.ok) return list(deps, visit, found);
-  const domain = found.body;
-  return show(visit, {
+function showDomain(page: PageContext, domain: DomainBody): Reply {
+  return show(page, {
     title: domain.hostname,
     section: 'Websites',
     tab: PATH,
     content: html`${facts([
       ['State', stateOf(domain)],
-      ['Added', visit.time(domain.created_at)],
-      ['Active since', visit.time(domain.activated_at, 'not yet')],
-      ['Last looked at', visit.time(domain.checked_at, 'not yet')],
+      ['Added', page.time(domain.created_at)],
+      ['Active since', page.time(domain.activated_at, 'not yet')],
+      ['Last looked at', page.time(domain.checked_at, 'not yet')],
       ['What is wrong', trouble(domain.last_error)],
     ])}
     <section><h2>DNS</h2><p>Whoever keeps the domain makes this record:</p>
@@ -168,35 +167,16 @@ async function one(deps: DomainDeps, visit: Visit): Promise<Reply> {
       }
       ${
         domain.status === 'failed' &&
-        mayChange(visit) &&
+        mayChange(page) &&
         form(
-          visit,
+          page,
           PATH,
           html`<input type="hidden" name="tracker_id" value="${domain.tracker_id}">
         <input type="hidden" name="hostname" value="${domain.hostname}"><button>Try again</button>`,
         )
       }</section>
     ${domain.snippet !== null && html`<section><h2>Install</h2>${copyable('Snippet', domain.snippet)}</section>`}
-    ${mayChange(visit) && html`<p><a class="button danger" href="${pathOf(domain)}/delete">Give the domain up…</a></p>`}
+    ${mayChange(page) && html`<p><a class="button danger" href="${pathOf(domain)}/delete">Give the domain up…</a></p>`}
     <p><a href="${PATH}">All domains</a></p>`,
   });
-}
-
-async function askDelete(deps: DomainDeps, visit: Visit): Promise<Reply> {
-  const found = await visit.api<DomainBody>('GET', DOMAIN, { params: paramsOf(visit) });
-  if (!found.ok) return list(deps, visit, found);
-  return ask(visit, {
-    title: `Give up ${found.body.hostname}?`,
-    section: 'Websites',
-    tab: PATH,
-    text: html`<p>Snippets with this name stop working. Change them to the tracker's own snippet first.</p>`,
-    action: `${pathOf(found.body)}/delete`,
-    button: 'Give the domain up',
-    back: pathOf(found.body),
-  });
-}
-
-async function remove(deps: DomainDeps, visit: Visit): Promise<Reply> {
-  const removed = await visit.api('DELETE', DOMAIN, { params: paramsOf(visit) });
-  return removed.ok ? redirectAfterPost(PATH, 'domain-given-up') : list(deps, visit, removed);
 }

@@ -1,55 +1,60 @@
 import type { CaptureRefusal } from '../../../domain/sessions/install-evidence.ts';
 import type { Reply } from '../../../http/contract/route.ts';
+import { hasHadVisit, readInstallEvidence } from '../../../queries/trackers/install-evidence.ts';
 import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { listTrackers, mayChange, type Visit } from '../api.ts';
+import { listTrackers, mayChange, type PageContext, type PageReads } from '../api.ts';
 import { barChart } from '../charts.ts';
 import { type Content, copyable, count, counted, type Html, html, notice, table } from '../components.ts';
 import { type Finding, type InstallEvidence, judgeInstallation } from '../install-findings.ts';
 import { ask } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { get, type PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
-
-export interface InstallDeps {
-  /** What came of a tracker's pixel. */
-  readonly evidence: (trackerId: string) => Promise<InstallEvidence>;
-}
 
 const PATH = '/dashboard/trackers';
 
+/** Reads what came of a tracker's pixel. */
+export async function readEvidence({ pool, clock }: PageReads, trackerId: string): Promise<InstallEvidence> {
+  const [seen, hasHad] = await Promise.all([
+    readInstallEvidence(pool, trackerId, clock.now()),
+    hasHadVisit(pool, trackerId),
+  ]);
+  return { ...seen, hasHadVisit: hasHad };
+}
+
 /** The section of a tracker's page that says whether visits come, and what to change if not. */
-export function installCheck(visit: Visit, tracker: TrackerBody, evidence: InstallEvidence): Html {
+export function installCheck(page: PageContext, tracker: TrackerBody, evidence: InstallEvidence): Html {
   const { state, findings } = judgeInstallation(
     { disabled: tracker.disabled_at !== null, origins: tracker.origins },
-    new URL(visit.publicUrl).origin,
+    new URL(page.publicUrl).origin,
     evidence,
   );
   // A page that waits looks again by itself.
   return html`<section class="panel" id="install-check"${state === 'waiting' && html` data-live`}><h2>Install check</h2>
-    ${stateOf(visit, state, evidence)}
+    ${stateOf(page, state, evidence)}
     ${findings.map((finding, nth) => notice(remedy(finding), state === 'trouble' && nth === 0 ? 'bad' : 'wait'))}
     ${evidence.visits !== null && chart(evidence)}
-    ${evidence.refusals.length > 0 && refusals(visit, evidence)}
-    ${evidence.origins.length > 0 && origins(visit, tracker, evidence)}
-    ${evidence.hosts.length > 0 && hosts(visit, evidence)}
+    ${evidence.refusals.length > 0 && refusals(page, evidence)}
+    ${evidence.origins.length > 0 && origins(page, tracker, evidence)}
+    ${evidence.hosts.length > 0 && hosts(page, evidence)}
     <p class="soft">This is what the service saw of the pixel up to 10 seconds ago. It is kept for 7 days. <a href="">Look again</a></p></section>`;
 }
 
 function stateOf(
-  visit: Visit,
+  page: PageContext,
   state: ReturnType<typeof judgeInstallation>['state'],
   { visits }: InstallEvidence,
 ): Content {
   if (state === 'receiving' && visits !== null) {
     return notice(
-      html`<p><strong>Receiving visits:</strong> ${count(visits.count)} in the last 24 hours, the last ${visit.ago(visits.last_at)}.</p>`,
+      html`<p><strong>Receiving visits:</strong> ${count(visits.count)} in the last 24 hours, the last ${page.ago(visits.last_at)}.</p>`,
       'good',
     );
   }
   if (state === 'waiting') {
     return html`<p role="status"><strong>Waiting for the first visit …</strong> It shows here within seconds.</p>`;
   }
-  return html`<p>${visits === null ? 'No visit in the last 7 days.' : html`The last visit came ${visit.ago(visits.last_at)}.`}</p>`;
+  return html`<p>${visits === null ? 'No visit in the last 7 days.' : html`The last visit came ${page.ago(visits.last_at)}.`}</p>`;
 }
 
 const remedy = ({ seen, change, where, copy }: Finding): Content =>
@@ -75,32 +80,32 @@ const REASONS: Readonly<Record<CaptureRefusal, string>> = {
   unavailable: 'The service could not store it',
 };
 
-const refusals = (visit: Visit, { refusals }: InstallEvidence): Html =>
+const refusals = (page: PageContext, { refusals }: InstallEvidence): Html =>
   table(
     'Refused requests by reason',
     ['Reason', 'Last 24 hours', 'Last seen'],
-    refusals.map(({ reason, count: seen, last_at }) => [REASONS[reason], count(seen), visit.ago(last_at)]),
+    refusals.map(({ reason, count: seen, last_at }) => [REASONS[reason], count(seen), page.ago(last_at)]),
     { numeric: [1] },
   );
 
-const origins = (visit: Visit, tracker: TrackerBody, { origins }: InstallEvidence): Html =>
+const origins = (page: PageContext, tracker: TrackerBody, { origins }: InstallEvidence): Html =>
   table(
     `${counted(origins.length, 'origin')} that ${origins.length === 1 ? 'was' : 'were'} refused, the latest first`,
     ['Origin', 'Last seen', 'Change'],
     origins.map(({ name, last_at }) => [
       html`<code>${name}</code>`,
-      visit.ago(last_at),
-      addition(tracker, name) === null || !mayChange(visit)
+      page.ago(last_at),
+      addition(tracker, name) === null || !mayChange(page)
         ? '–'
         : html`<a class="button quiet" href="${linkTo(`${PATH}/${tracker.id}/origin`, { origin: name })}">Add to the websites…</a>`,
     ]),
   );
 
-const hosts = (visit: Visit, { hosts }: InstallEvidence): Html =>
+const hosts = (page: PageContext, { hosts }: InstallEvidence): Html =>
   table(
     `${counted(hosts.length, 'host name')} that ${hosts.length === 1 ? 'was' : 'were'} refused, the latest first`,
     ['Host', 'Last seen'],
-    hosts.map(({ name, last_at }) => [html`<code>${name}</code>`, visit.ago(last_at)]),
+    hosts.map(({ name, last_at }) => [html`<code>${name}</code>`, page.ago(last_at)]),
   );
 
 /** The websites with an origin that may be added; null: it may not, or is there. */
@@ -111,20 +116,18 @@ function addition({ origins }: TrackerBody, origin: string): readonly string[] |
 }
 
 /** The question before an origin is added. Its answer is the tracker's own change. */
-export const installCheckPages: readonly PageRoute[] = [
-  { method: 'GET', path: `${PATH}/:tracker_id/origin`, needs: 'member', handle: (visit) => askToAdd(visit) },
-];
+export const addOriginPage: PageRoute = get(`${PATH}/:tracker_id/origin`, askToAdd, { needs: 'member' });
 
-async function askToAdd(visit: Visit): Promise<Reply> {
-  const { tracker_id } = visit.request.params;
-  const { trackers } = await listTrackers(visit);
+async function askToAdd(page: PageContext): Promise<Reply> {
+  const { tracker_id } = page.request.params;
+  const { trackers } = await listTrackers(page);
   const tracker = trackers.find(({ id }) => id === tracker_id);
-  const origin = visit.query.get('origin') ?? '';
+  const origin = page.query.get('origin') ?? '';
   const wanted = tracker === undefined ? null : addition(tracker, origin);
   if (tracker === undefined || wanted === null) {
     return redirectAfterPost(tracker === undefined ? PATH : `${PATH}/${tracker.id}`);
   }
-  return ask(visit, {
+  return ask(page, {
     title: `Add ${origin} to “${tracker.name}”?`,
     section: 'Websites',
     text: html`<p>Visits from pages of <code>${origin}</code> are then taken, within a second. Add it if the pages are yours: anyone can

@@ -1,50 +1,40 @@
 import type { ApiRequest, Reply } from '../../../http/contract/route.ts';
+import { RATES } from '../../../processors/partners/login-limits.ts';
+import { invitationState } from '../../../queries/partners/team.ts';
+import { teamRefusal } from '../../../write-api/partners/team.ts';
 import { loginCookie, redirectAfterPost } from '../answers.ts';
-import type { ErrorAnswer, Refused, Role } from '../api.ts';
+import { errorAnswer, type Refused } from '../api.ts';
 import { alert, field, html } from '../components.ts';
 import { showBare } from '../layout.ts';
-import { newPasswordFields, problemWithPassword, type WeaknessOf } from '../passwords.ts';
+import { newPasswordFields, problemWithPassword } from '../passwords.ts';
 import { formOf, type OpenRoute } from '../routes.ts';
+import { browserIn, type LoginServices } from '../services.ts';
 import { endEarlier } from './login.ts';
 
-interface Invitation {
-  readonly invitation_id: string;
-  readonly partner_id: string;
-  readonly partner_name: string;
-  readonly role: Role;
-  readonly state: 'open' | 'used' | 'withdrawn' | 'expired' | 'suspended';
-}
-
-export interface InvitationDeps {
-  /** The invitation of a link with this token; null: there is none. */
-  readonly find: (token: string, request: ApiRequest) => Promise<Invitation | null>;
-  /** Counts a form for an invitation. @returns seconds until the next; null: this one counts */
-  readonly admitForm: (invitationId: string) => Promise<number | null>;
-  /** Makes the user. @returns the login's token */
-  readonly accept: (
-    invitation: Invitation,
-    user: { readonly name: string; readonly password: string },
-    request: ApiRequest,
-  ) => Promise<{ readonly ok: true; readonly token: string } | ErrorAnswer>;
-  readonly weakness: WeaknessOf;
-  readonly logOut: (token: string) => Promise<void>;
-}
-
 const PATH = '/dashboard/invitations/:token';
+const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-export const invitationPages = (deps: InvitationDeps): OpenRoute[] => [
+export const invitationPages = (services: LoginServices): OpenRoute[] => [
   {
     method: 'GET',
     path: PATH,
     handle: async (request) => {
-      const invitation = await deps.find(tokenOf(request), request);
+      const invitation = await find(services, request);
       return invitation?.state === 'open' ? joinPage(request, invitation) : closedPage(invitation);
     },
   },
-  { method: 'POST', path: PATH, handle: (request) => join(deps, request) },
+  { method: 'POST', path: PATH, handle: (request) => join(services, request) },
 ];
 
 const tokenOf = ({ params }: ApiRequest): string => params.token ?? '';
+
+/** The invitation of the link, with what has become of it; null: there is none. */
+async function find({ findInvitation }: LoginServices, request: ApiRequest) {
+  const token = tokenOf(request);
+  const found = TOKEN.test(token) ? await findInvitation(token) : null;
+  return found && { ...found, state: invitationState(found, request.receivedAt) };
+}
+type Invitation = NonNullable<Awaited<ReturnType<typeof find>>>;
 
 function joinPage(request: ApiRequest, { partner_name, role }: Invitation, refused: Refused = null): Reply {
   const name = formOf(request).get('name') ?? '';
@@ -94,33 +84,32 @@ function closedPage(invitation: Invitation | null): Reply {
   );
 }
 
-async function join(deps: InvitationDeps, request: ApiRequest): Promise<Reply> {
-  const invitation = await deps.find(tokenOf(request), request);
+async function join(services: LoginServices, request: ApiRequest): Promise<Reply> {
+  const invitation = await find(services, request);
   if (invitation?.state !== 'open') return closedPage(invitation);
-  const again = (status: number, code: string, message: string, retryAfter?: number) =>
-    joinPage(request, invitation, {
-      ok: false,
-      status,
-      code,
-      message,
-      ...(retryAfter === undefined ? {} : { retryAfter }),
-    });
-  const wait = await deps.admitForm(invitation.invitation_id);
+  const again = (...why: Parameters<typeof errorAnswer>) =>
+    joinPage(request, invitation, errorAnswer(...why));
+  const wait = await services.limits.take(RATES.formsOfInvitation(invitation.invitation_id));
   if (wait !== null)
     return again(429, 'too_many_forms', `Too many forms in a minute. Wait ${wait} s, then try again.`, wait);
   const form = formOf(request);
   const name = (form.get('name') ?? '').trim();
   // A longer name makes the check of the password slow, and is refused all the same.
-  const problem = name.length > 200 ? null : problemWithPassword(form, name, deps.weakness);
+  const problem = name.length > 200 ? null : problemWithPassword(form, name);
   if (problem !== null) return again(400, 'password_refused', problem);
-  const accepted = await deps.accept(invitation, { name, password: form.get('password') ?? '' }, request);
+  const { partner_id, invitation_id, role } = invitation;
+  const password = form.get('password') ?? '';
+  const accepted = await services.join(
+    { partner_id, invitation_id, role, name, password, browser: browserIn(request) },
+    { correlationId: request.id, causationId: request.id, at: request.receivedAt },
+  );
   if (accepted.ok) {
-    await endEarlier(deps.logOut, request);
-    return redirectAfterPost('/dashboard', 'joined', loginCookie(accepted.token));
+    await endEarlier(services, request);
+    return redirectAfterPost('/dashboard', 'joined', loginCookie(accepted.value));
   }
-  const now = await deps.find(tokenOf(request), request);
+  const now = await find(services, request);
   // Of two browsers with the same link one was first.
-  if (now?.state !== 'open' || accepted.code === 'invitation_used')
+  if (now?.state !== 'open' || accepted.refusal === 'invitation_used')
     return closedPage({ ...invitation, state: now === null || now.state === 'open' ? 'used' : now.state });
-  return joinPage(request, invitation, accepted);
+  return joinPage(request, invitation, teamRefusal(accepted.refusal));
 }

@@ -1,6 +1,16 @@
+import { isoTime } from '../../../domain/kernel/time.ts';
+import type { KeyLimits } from '../../../domain/partners/events.ts';
 import type { Reply } from '../../../http/contract/route.ts';
-import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, isOwner, type Refused, textOf, type Visit } from '../api.ts';
+import {
+  findKeyOf,
+  findPartner,
+  type KeyRow,
+  listLatestKeys,
+  type UsedKey,
+  withUses,
+} from '../../../queries/partners/partners.ts';
+import type { KeyChanges } from '../../../write-api/partners/keys.ts';
+import { commandOf, errorAnswer, isOwner, type PageContext, type Refused, textOf } from '../api.ts';
 import {
   badge,
   checkbox,
@@ -18,25 +28,15 @@ import {
   secretOnce,
   tableOr,
 } from '../components.ts';
-import { ask, show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { show } from '../layout.ts';
+import { action, type Done, type Found, resourceRoutes } from '../resource.ts';
+import { get, type PageRoute, post } from '../routes.ts';
 
-interface KeyLimitValues {
-  readonly requests_per_second: number;
-  readonly new_enrichments_per_day: number | null;
-  readonly pending_enrichments: number;
-  readonly company_signals: boolean;
-  readonly expires_at: string | null;
-}
-
-/** `new_enrichments_per_day` null: no ceiling. */
-interface KeyCeilings extends Omit<KeyLimitValues, 'expires_at'> {
-  /** Keys that are neither revoked nor expired. */
-  readonly keys: number;
-}
+/** Those that the operator sets for keys made by the partner's users. */
+type KeyCeilings = NonNullable<Awaited<ReturnType<typeof findPartner>>>;
 
 /** The usual limits of a new key, as far as the ceilings allow. */
-const within = (usual: KeyLimitValues, ceilings: KeyCeilings): KeyLimitValues => ({
+const within = (usual: KeyLimits, ceilings: KeyCeilings): KeyLimits => ({
   ...usual,
   requests_per_second: Math.min(usual.requests_per_second, ceilings.requests_per_second),
   new_enrichments_per_day: usual.new_enrichments_per_day ?? ceilings.new_enrichments_per_day,
@@ -45,7 +45,7 @@ const within = (usual: KeyLimitValues, ceilings: KeyCeilings): KeyLimitValues =>
 
 const atMost = (ceiling: number): string => `At most ${ceiling}.`;
 
-const limitFields = (limits: KeyLimitValues, ceilings: KeyCeilings) => html`
+const limitFields = (limits: KeyLimits, ceilings: KeyCeilings) => html`
   ${field('Requests a second', 'requests_per_second', { type: 'number', min: 1, value: numberText(limits.requests_per_second), required: true, hint: atMost(ceilings.requests_per_second) })}
   ${field('New enrichments a day', 'new_enrichments_per_day', {
     type: 'number',
@@ -64,92 +64,90 @@ const FEW = 10;
 const numberText = (value: number): string => (Number.isNaN(value) ? '' : String(value));
 
 /** Parses the form; the command refuses NaN and an impossible time. */
-function limitsIn(visit: Visit): KeyLimitValues {
-  const cap = textOf(visit, 'new_enrichments_per_day');
-  const expires = textOf(visit, 'expires_at');
+function limitsIn(page: PageContext): KeyLimits {
+  const cap = textOf(page, 'new_enrichments_per_day');
+  const expires = textOf(page, 'expires_at');
   return {
-    requests_per_second: wholeIn(visit, 'requests_per_second'),
-    new_enrichments_per_day: cap === '' ? null : wholeIn(visit, 'new_enrichments_per_day'),
-    pending_enrichments: wholeIn(visit, 'pending_enrichments'),
-    company_signals: visit.form.get('company_signals') === 'yes',
+    requests_per_second: wholeIn(page, 'requests_per_second'),
+    new_enrichments_per_day: cap === '' ? null : wholeIn(page, 'new_enrichments_per_day'),
+    pending_enrichments: wholeIn(page, 'pending_enrichments'),
+    company_signals: page.form.get('company_signals') === 'yes',
     // Browsers omit seconds of zero.
     expires_at: expires === '' ? null : `${expires}${expires.length === 16 ? ':00' : ''}Z`,
   };
 }
 
-function wholeIn(visit: Visit, name: string): number {
-  const text = textOf(visit, name);
+function wholeIn(page: PageContext, name: string): number {
+  const text = textOf(page, name);
   return /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
-}
-
-export interface DashboardKey extends KeyLimitValues {
-  readonly key_id: string;
-  readonly name: string;
-  readonly created_at: string;
-  readonly revoked_at: string | null;
-  readonly used_at: string | null;
-}
-
-export interface KeyDeps {
-  /** The keys that can be used, and those that were revoked or expired last. */
-  readonly list: (partnerId: string) => Promise<readonly DashboardKey[]>;
-  readonly find: (partnerId: string, keyId: string) => Promise<DashboardKey | null>;
-  readonly create: (
-    visit: Visit,
-    key: { readonly name: string; readonly limits: KeyLimitValues },
-  ) => Promise<{ readonly ok: true; readonly api_key: string } | ErrorAnswer>;
-  readonly update: (
-    visit: Visit,
-    keyId: string,
-    limits: KeyLimitValues,
-  ) => Promise<{ readonly ok: true } | ErrorAnswer>;
-  readonly revoke: (visit: Visit, keyId: string) => Promise<{ readonly ok: true } | ErrorAnswer>;
-  readonly usualLimits: KeyLimitValues;
-  /** The ceilings that the operator sets for keys made by the partner's users. */
-  readonly ceilingsOf: (partnerId: string) => Promise<KeyCeilings>;
 }
 
 const PATH = '/dashboard/keys';
 
-export const keyPages = (deps: KeyDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'POST', path: PATH, needs: 'owner', needsProof: true, handle: (visit) => create(deps, visit) },
-  { method: 'GET', path: `${PATH}/:key_id`, handle: (visit) => one(deps, visit) },
-  {
-    method: 'POST',
+const MISSING = errorAnswer(404, 'key_not_found', 'There is no such key.');
+
+export const keyPages = (changes: KeyChanges): PageRoute[] => [
+  get(PATH, (page) => list(changes, page)),
+  post(PATH, 'owner', (page) => create(changes, page), { needsProof: true }),
+  ...resourceRoutes<UsedKey>({
     path: `${PATH}/:key_id`,
-    needs: 'owner',
-    needsProof: true,
-    handle: (visit) => update(deps, visit),
-  },
-  {
-    method: 'GET',
-    path: `${PATH}/:key_id/revoke`,
-    needs: 'owner',
-    handle: (visit) => askRevoke(deps, visit),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/:key_id/revoke`,
-    needs: 'owner',
-    needsProof: true,
-    handle: (visit) => revoke(deps, visit),
-  },
+    find,
+    missing: (page, why) => list(changes, page, why),
+    show: showKey,
+    actions: [
+      action('', 'owner', (page) => update(changes, page), 'key-updated', {
+        needsProof: true,
+        leadsTo: PATH,
+      }),
+      action('revoke', 'owner', (page) => revoke(changes, page), 'key-revoked', {
+        needsProof: true,
+        ask: askRevoke,
+        leadsTo: PATH,
+      }),
+    ],
+  }),
 ];
 
-async function list(
-  { list, usualLimits, ceilingsOf }: KeyDeps,
-  visit: Visit,
-  refused: Refused = null,
-): Promise<Reply> {
-  const { partner_id } = visit.user;
-  const [keys, ceilings] = await Promise.all([list(partner_id), ceilingsOf(partner_id)]);
-  const shown = searched(visit, keys, ({ name, key_id }) => `${name} ${key_id}`);
-  return show(visit, {
+function askRevoke(page: PageContext, key: UsedKey) {
+  return {
+    title: `Revoke the key “${key.name}”?`,
+    section: 'Keys',
+    text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
+        ${page.time(key.used_at)}.</p>`,
+    button: 'Revoke the key',
+    back: PATH,
+  } as const;
+}
+
+const revoke = (changes: KeyChanges, page: PageContext): Promise<Done> =>
+  changes.revoke(page.user.partner_id, page.request.params.key_id ?? '', commandOf(page));
+
+async function find({ user, reads, request }: PageContext): Promise<Found<UsedKey>> {
+  const key = await findKeyOf(reads.db, user.partner_id, request.params.key_id ?? '');
+  const [used] = key === null ? [] : await withUses(reads.db, [key]);
+  return used === undefined ? MISSING : { ok: true, body: used };
+}
+
+async function ceilingsOf({ reads, user }: PageContext): Promise<KeyCeilings> {
+  const partner = await findPartner(reads.db, user.partner_id);
+  if (partner === null) throw new TypeError('the partner of a logged-in user does not exist');
+  return partner;
+}
+
+async function list({ usualLimits }: KeyChanges, page: PageContext, refused: Refused = null): Promise<Reply> {
+  const { reads, user, request } = page;
+  const [keys, ceilings] = await Promise.all([
+    listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt)).then((all) =>
+      withUses(reads.db, all),
+    ),
+    ceilingsOf(page),
+  ]);
+  const shown = searched(page, keys, ({ name, key_id }) => `${name} ${key_id}`);
+  return show(page, {
     title: 'Keys',
     section: 'Keys',
     refused,
-    content: html`${keys.length > FEW && searchForm(visit)}
+    content: html`${keys.length > FEW && searchForm(page)}
     ${tableOr(
       keys.length > 0
         ? noMatch(PATH)
@@ -161,41 +159,41 @@ async function list(
       ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Expires', 'Created'],
       shown.map((key) => [
         html`<a href="${PATH}/${key.key_id}">${key.name}</a>`,
-        stateOf(key, visit),
+        stateOf(key, page),
         count(key.requests_per_second),
         key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
-        visit.ago(key.used_at),
-        visit.time(key.expires_at),
-        visit.time(key.created_at),
+        page.ago(key.used_at),
+        page.time(key.expires_at),
+        page.time(key.created_at),
       ]),
       { numeric: [2, 3] },
     )}
     <p><a href="/dashboard/usage">Which key uses what</a></p>
     ${
-      !isOwner(visit)
+      !isOwner(page)
         ? html`<p>Owners of the team create and change keys.</p>`
         : html`<section class="panel"><h2>Create a key</h2>
     <p>A partner can have ${counted(ceilings.keys, 'active key')}.</p>${form(
-      visit,
+      page,
       PATH,
-      html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}
-      ${limitFields(refused ? limitsIn(visit) : within(usualLimits, ceilings), ceilings)}${proofField(visit)}<button>Create the key</button>`,
+      html`${field('Name', 'name', { value: textOf(page, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}
+      ${limitFields(refused ? limitsIn(page) : within(usualLimits, ceilings), ceilings)}${proofField(page)}<button>Create the key</button>`,
     )}</section>`
     }`,
   });
 }
 
-function stateOf({ revoked_at, expires_at }: DashboardKey, { request }: Visit) {
+function stateOf({ revoked_at, expires_at }: KeyRow, { request }: PageContext) {
   if (revoked_at !== null) return badge('revoked', 'off');
   if (expires_at !== null && Date.parse(expires_at) <= request.receivedAt) return badge('expired', 'off');
   return badge('active', 'good');
 }
 
-async function create(deps: KeyDeps, visit: Visit): Promise<Reply> {
-  const name = textOf(visit, 'name');
-  const made = await deps.create(visit, { name, limits: limitsIn(visit) });
-  if (!made.ok) return list(deps, visit, made);
-  return show(visit, {
+async function create(changes: KeyChanges, page: PageContext): Promise<Reply> {
+  const name = textOf(page, 'name');
+  const made = await changes.create(page.user.partner_id, name, limitsIn(page), commandOf(page));
+  if (!made.ok) return list(changes, page, made);
+  return show(page, {
     title: 'Your new key',
     section: 'Keys',
     status: 201,
@@ -204,36 +202,28 @@ async function create(deps: KeyDeps, visit: Visit): Promise<Reply> {
   });
 }
 
-const find = ({ find }: KeyDeps, { user, request }: Visit): Promise<DashboardKey | null> =>
-  find(user.partner_id, request.params.key_id ?? '');
-
-const missing = (deps: KeyDeps, visit: Visit): Promise<Reply> =>
-  list(deps, visit, { ok: false, status: 404, code: 'key_not_found', message: 'There is no such key.' });
-
-async function one(deps: KeyDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const key = await find(deps, visit);
-  if (key === null) return missing(deps, visit);
-  const ceilings = await deps.ceilingsOf(visit.user.partner_id);
-  return show(visit, {
+async function showKey(page: PageContext, key: UsedKey, refused: Refused): Promise<Reply> {
+  const ceilings = await ceilingsOf(page);
+  return show(page, {
     title: `Key “${key.name}”`,
     section: 'Keys',
     refused,
-    content: html`<p>${stateOf(key, visit)} <code>${key.key_id}</code>, created ${visit.time(key.created_at)}, last used ${visit.time(key.used_at)}.</p>
+    content: html`<p>${stateOf(key, page)} <code>${key.key_id}</code>, created ${page.time(key.created_at)}, last used ${page.time(key.used_at)}.</p>
     ${
-      !isOwner(visit)
-        ? limitFacts(visit, key)
+      !isOwner(page)
+        ? limitFacts(page, key)
         : key.revoked_at === null
-          ? html`${form(visit, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(visit) : key, ceilings)}${proofField(visit)}<button>Change the limits</button>`)}
+          ? html`${form(page, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(page) : key, ceilings)}${proofField(page)}<button>Change the limits</button>`)}
           <section><h2>Revoke</h2><p>Ends the key for ever.
           <a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
-          : html`<p>Revoked ${visit.time(key.revoked_at)}.</p>`
+          : html`<p>Revoked ${page.time(key.revoked_at)}.</p>`
     }
     <p><a href="${PATH}">All keys</a></p>`,
   });
 }
 
 /** What a user sees who may not change it. */
-const limitFacts = (visit: Visit, key: DashboardKey) =>
+const limitFacts = (page: PageContext, key: KeyRow) =>
   facts([
     ['Requests a second', count(key.requests_per_second)],
     [
@@ -241,38 +231,16 @@ const limitFacts = (visit: Visit, key: DashboardKey) =>
       key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
     ],
     ['Pending enrichments', count(key.pending_enrichments)],
-    ['Expires', visit.time(key.expires_at)],
+    ['Expires', page.time(key.expires_at)],
   ]);
 
-async function update(deps: KeyDeps, visit: Visit): Promise<Reply> {
-  const key = await find(deps, visit);
-  if (key === null) return missing(deps, visit);
-  const given = limitsIn(visit);
+async function update(changes: KeyChanges, page: PageContext): Promise<Done> {
+  const found = await find(page);
+  if (!found.ok) return found;
+  const { key_id, expires_at } = found.body;
+  const given = limitsIn(page);
   // The field has no seconds: if it is unchanged, the key's own time stays.
-  const untouched = textOf(visit, 'expires_at') === minuteOf(key.expires_at);
-  const limits = untouched ? { ...given, expires_at: key.expires_at } : given;
-  const updated = await deps.update(visit, key.key_id, limits);
-  return updated.ok ? redirectAfterPost(PATH, 'key-updated') : one(deps, visit, updated);
-}
-
-async function askRevoke(deps: KeyDeps, visit: Visit): Promise<Reply> {
-  const key = await find(deps, visit);
-  if (key === null) return missing(deps, visit);
-  return ask(visit, {
-    title: `Revoke the key “${key.name}”?`,
-    section: 'Keys',
-    text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
-        ${visit.time(key.used_at)}.</p>`,
-    action: `${PATH}/${key.key_id}/revoke`,
-    button: 'Revoke the key',
-    asksForProof: true,
-    back: PATH,
-  });
-}
-
-async function revoke(deps: KeyDeps, visit: Visit): Promise<Reply> {
-  const key = await find(deps, visit);
-  if (key === null) return missing(deps, visit);
-  const revoked = await deps.revoke(visit, key.key_id);
-  return revoked.ok ? redirectAfterPost(PATH, 'key-revoked') : one(deps, visit, revoked);
+  const untouched = textOf(page, 'expires_at') === minuteOf(expires_at);
+  const limits = untouched ? { ...given, expires_at } : given;
+  return changes.update(page.user.partner_id, key_id, limits, commandOf(page));
 }

@@ -2,27 +2,9 @@ import type { ApiRequest, Reply } from '../../../http/contract/route.ts';
 import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost, tokenIn } from '../answers.ts';
 import { alert, field, html } from '../components.ts';
 import { flashMessage, showBare } from '../layout.ts';
-import { formOf, LONGEST_NEXT, type OpenRoute, type PageRoute } from '../routes.ts';
-
-type Begun =
-  | { readonly token: string; readonly device: string }
-  /** Seconds until this name or visitor may try again. */
-  | { readonly retryAfter: number }
-  | 'wrong';
-
-export interface LoginDeps {
-  /** Begins a login. @returns its token and the device's, or what the form for the second factor's code carries */
-  readonly logIn: (
-    attempt: { readonly name: string; readonly password: string; readonly device: string | null },
-    request: ApiRequest,
-  ) => Promise<Begun | { readonly secondStep: string }>;
-  /** Ends the second step. `expired`: the password must be given again. */
-  readonly enterCode: (
-    attempt: { readonly secondStep: string; readonly code: string; readonly device: string | null },
-    request: ApiRequest,
-  ) => Promise<Begun | 'expired'>;
-  readonly logOut: (token: string) => Promise<void>;
-}
+import { tooManyAttempts } from '../passwords.ts';
+import { formOf, LONGEST_NEXT, type OpenRoute, type PageRoute, post } from '../routes.ts';
+import { type LoginServices, originOf } from '../services.ts';
 
 interface Shown {
   readonly next: string;
@@ -35,7 +17,7 @@ interface Shown {
 
 const CODE_PATH = '/dashboard/login/code';
 
-export const loginPages = (deps: LoginDeps): OpenRoute[] => [
+export const loginPages = (services: LoginServices): OpenRoute[] => [
   {
     method: 'GET',
     path: '/dashboard/login',
@@ -44,22 +26,21 @@ export const loginPages = (deps: LoginDeps): OpenRoute[] => [
       return loginPage({ next: ownPath(given.get('next')), flash: flashMessage(given.get('said')) });
     },
   },
-  { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(deps, request) },
+  { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(services, request) },
   { method: 'GET', path: CODE_PATH, handle: () => redirectAfterPost('/dashboard/login') },
-  { method: 'POST', path: CODE_PATH, handle: (request) => enterCode(deps, request) },
+  { method: 'POST', path: CODE_PATH, handle: (request) => enterCode(services, request) },
 ];
 
-export const logoutAction = ({ logOut }: LoginDeps): PageRoute => ({
-  method: 'POST',
-  path: '/dashboard/logout',
-  needs: 'read-only',
-  beforeAll: true,
-  endsLogins: true,
-  handle: async ({ token }) => {
-    await logOut(token);
-    return redirectAfterPost('/dashboard/login', 'logged-out', noLoginCookie);
-  },
-});
+export const logoutAction = ({ logins }: LoginServices): PageRoute =>
+  post(
+    '/dashboard/logout',
+    'read-only',
+    async ({ token }) => {
+      await logins.end(token);
+      return redirectAfterPost('/dashboard/login', 'logged-out', noLoginCookie);
+    },
+    { beforeAll: true, endsLogins: true },
+  );
 
 const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: Shown): Reply =>
   showBare(
@@ -80,30 +61,30 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
 /** A longer name is no user's, however it is composed: it is cut, because a form's whole takes milliseconds to hash and to show. */
 const LONGEST_NAME = 801;
 
-async function logIn({ logIn, logOut }: LoginDeps, request: ApiRequest): Promise<Reply> {
+async function logIn(services: LoginServices, request: ApiRequest): Promise<Reply> {
   const form = formOf(request);
   const name = (form.get('name') ?? '').slice(0, LONGEST_NAME).toWellFormed();
   const next = ownPath(form.get('next'));
-  const device = deviceIn(request.header('cookie'));
-  const outcome = await logIn({ name, password: form.get('password') ?? '', device }, request);
+  const attempt = { name, password: form.get('password') ?? '', ...originOf(services, request) };
+  const outcome = await services.dashboardLogins.logIn(attempt);
   if (outcome === 'wrong') {
     const message = 'User name or password are wrong.';
     return loginPage({ next, name, error: { message, code: 'login_refused' }, status: 401 });
   }
   if ('retryAfter' in outcome) {
     const { retryAfter } = outcome;
-    const message = `Too many attempts. Wait ${Math.ceil(retryAfter / 60)} min, then try again.`;
+    const message = tooManyAttempts(retryAfter);
     return loginPage({ next, name, error: { message, code: 'login_limit' }, status: 429, retryAfter });
   }
   if ('secondStep' in outcome) return codePage({ next, secondStep: outcome.secondStep });
-  await endEarlier(logOut, request);
+  await endEarlier(services, request);
   return begun(request, next, outcome);
 }
 
 /** Ends the login that the new one takes the place of in the browser. */
-export async function endEarlier(logOut: LoginDeps['logOut'], request: ApiRequest): Promise<void> {
+export async function endEarlier({ logins }: LoginServices, request: ApiRequest): Promise<void> {
   const earlier = tokenIn(request.header('cookie'));
-  if (earlier !== null) await logOut(earlier);
+  if (earlier !== null) await logins.end(earlier);
 }
 
 /** Leads to the page that was wanted, which learns of the login where it is not known that the browser keeps cookies. */
@@ -145,12 +126,12 @@ const codePage = ({ next, secondStep, error, status = 200, retryAfter }: CodeSho
     retryAfter,
   );
 
-async function enterCode({ enterCode, logOut }: LoginDeps, request: ApiRequest): Promise<Reply> {
+async function enterCode(services: LoginServices, request: ApiRequest): Promise<Reply> {
   const form = formOf(request);
   const next = ownPath(form.get('next'));
   const secondStep = form.get('second_step') ?? '';
-  const device = deviceIn(request.header('cookie'));
-  const outcome = await enterCode({ secondStep, code: form.get('code') ?? '', device }, request);
+  const attempt = { secondStep, code: form.get('code') ?? '', ...originOf(services, request) };
+  const outcome = await services.dashboardLogins.enterCode(attempt);
   if (outcome === 'expired') {
     const message = 'Too much time has passed since your password. Log in again.';
     return loginPage({ next, error: { message, code: 'login_expired' }, status: 401 });
@@ -161,10 +142,10 @@ async function enterCode({ enterCode, logOut }: LoginDeps, request: ApiRequest):
   }
   if ('retryAfter' in outcome) {
     const { retryAfter } = outcome;
-    const message = `Too many attempts. Wait ${Math.ceil(retryAfter / 60)} min, then try again.`;
+    const message = tooManyAttempts(retryAfter);
     return codePage({ next, secondStep, error: { message, code: 'login_limit' }, status: 429, retryAfter });
   }
-  await endEarlier(logOut, request);
+  await endEarlier(services, request);
   return begun(request, next, outcome);
 }
 

@@ -1,14 +1,17 @@
+import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { shellQuoted } from '../../../http/contract/shell-text.ts';
+import { findCallingKey, listLatestKeys } from '../../../queries/partners/partners.ts';
 import { redirectAfterPost } from '../answers.ts';
 import {
   type Api,
   type ApiAnswer,
   type ErrorAnswer,
+  errorAnswer,
   isOwner,
   mayChange,
+  type PageContext,
   textOf,
-  type Visit,
 } from '../api.ts';
 import {
   alert,
@@ -23,21 +26,9 @@ import {
   select,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { resultCard } from './reveals.ts';
-
-export interface LookupDeps {
-  /** The partner's keys that can be used now. */
-  readonly usableKeys: (
-    partnerId: string,
-  ) => Promise<readonly { readonly key_id: string; readonly name: string }[]>;
-  /**
-   * The API as a key calls it, with its limits and its usage; null: the partner has no such key, or it cannot be used now, as over
-   * HTTP.
-   */
-  readonly asKey: (visit: Visit, keyId: string) => Promise<Api | null>;
-}
 
 /** The body of a lookup (contract, Lookup 1 and 2), complete or pending. */
 interface LookupBody {
@@ -56,29 +47,36 @@ interface LookupBody {
 const PATH = '/dashboard/lookup';
 
 /** One address, asked for as the API would be: with a key of the partner's, whose limits and usage it counts against. */
-export const lookupPages = (deps: LookupDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => lookup(deps, visit) },
-  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => submit(deps, visit) },
+export const lookupPages: readonly PageRoute[] = [
+  get(PATH, (page) => lookup(page)),
+  post(PATH, 'member', submit),
 ];
 
-async function lookup(deps: LookupDeps, visit: Visit, failed: ErrorAnswer | null = null): Promise<Reply> {
-  const keys = await deps.usableKeys(visit.user.partner_id);
-  const ip = textOf(visit, 'ip') || (visit.query.get('ip')?.trim() ?? '');
-  const asked = textOf(visit, 'key_id') || (visit.query.get('key_id') ?? '');
+/** The API as a key of the partner calls it, with its limits and its usage; null: there is no such key, or it cannot be used now. */
+async function asKey({ reads, user, apiAs }: PageContext, key_id: string): Promise<Api | null> {
+  const key = await findCallingKey(reads, { partner_id: user.partner_id, key_id });
+  return key && apiAs(key);
+}
+
+async function lookup(page: PageContext, failed: ErrorAnswer | null = null): Promise<Reply> {
+  const { reads, user, request } = page;
+  const keys = await listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt), 0);
+  const ip = textOf(page, 'ip') || (page.query.get('ip')?.trim() ?? '');
+  const asked = textOf(page, 'key_id') || (page.query.get('key_id') ?? '');
   const key = keys.find(({ key_id }) => key_id === asked) ?? keys[0];
   if (key === undefined) {
-    return show(visit, {
+    return show(page, {
       title: 'Look up',
       section: 'Look up',
       content: nothingYet(
         'No key yet',
-        html`A lookup is made with one of your keys, within its limits. ${isOwner(visit) ? html`<a href="/dashboard/keys">Create a key</a>` : 'An owner of your team creates keys.'}`,
+        html`A lookup is made with one of your keys, within its limits. ${isOwner(page) ? html`<a href="/dashboard/keys">Create a key</a>` : 'An owner of your team creates keys.'}`,
       ),
     });
   }
   // A page with an address alone only fills in the form, and so does a link of another site: asking is counted.
-  const shows = failed === null && ip !== '' && visit.query.has('key_id') && !isFromElsewhere(visit);
-  const api = shows ? await deps.asKey(visit, asked) : null;
+  const shows = failed === null && ip !== '' && page.query.has('key_id') && !isFromElsewhere(page);
+  const api = shows ? await asKey(page, asked) : null;
   const answer = api === null ? null : await api<LookupBody>('GET', '/v1/lookup', { query: { ip } });
   const fields = html`${field('IP address', 'ip', { value: ip, required: true, maxlength: 45, hint: 'IPv4 or IPv6, public.' })}
     ${select(
@@ -88,38 +86,37 @@ async function lookup(deps: LookupDeps, visit: Visit, failed: ErrorAnswer | null
       key.key_id,
     )}
     <button>Look up</button>`;
-  return show(visit, {
+  return show(page, {
     title: 'Look up',
     section: 'Look up',
     refused: failed ?? (shows && api === null ? UNUSABLE : null),
     content: html`${
-      mayChange(visit)
-        ? form(visit, PATH, fields, 'filter')
+      mayChange(page)
+        ? form(page, PATH, fields, 'filter')
         : html`<form class="filter" method="get" action="${PATH}">${fields}</form>`
     }
     <p class="soft">Counts as a request of the key. An address that nobody has asked for yet is enriched, which counts towards the
       key's new enrichments of the day. A lookup costs no unit.</p>
-    ${answer !== null && result(visit, answer, ip)}
-    ${ip !== '' && curls(visit.publicUrl, ip)}`,
+    ${answer !== null && result(page, answer, ip)}
+    ${ip !== '' && curls(page.publicUrl, ip)}`,
   });
 }
 
-const UNUSABLE: ErrorAnswer = {
-  ok: false,
-  status: 409,
-  code: 'key_not_found',
-  message: 'This key cannot be used: it was revoked, has expired, or the account is suspended.',
-};
+const UNUSABLE = errorAnswer(
+  409,
+  'key_not_found',
+  'This key cannot be used: it was revoked, has expired, or the account is suspended.',
+);
 
 /** Browsers say whether a page of another site leads here. */
-function isFromElsewhere({ request }: Visit): boolean {
+function isFromElsewhere({ request }: PageContext): boolean {
   const site = request.header('sec-fetch-site');
   return site === 'cross-site' || site === 'same-site';
 }
 
 type Answer = ApiAnswer<LookupBody>;
 
-function result(visit: Visit, answer: Answer, ip: string): Content {
+function result(page: PageContext, answer: Answer, ip: string): Content {
   if (!answer.ok) {
     return answer.code === 'not_requested'
       ? nothingYet(
@@ -131,14 +128,14 @@ function result(visit: Visit, answer: Answer, ip: string): Content {
   const { body } = answer;
   if (body.status !== 'complete') {
     return html`<p class="notice" role="status">${badge('enriching', 'wait')} The providers are being asked since
-      ${visit.time(body.submitted_at ?? null, 'a moment ago')}. This page fills itself in.
+      ${page.time(body.submitted_at ?? null, 'a moment ago')}. This page fills itself in.
       <a class="reload" href="">Look again</a></p>${json(body)}`;
   }
   return html`<h2>${body.ip}</h2>
     ${resultCard({ match_type: body.match_type ?? null, company: body.company ?? null, network: body.network ?? null })}
     ${facts([
-      ['Enriched', visit.time(body.enriched_at ?? null)],
-      ['Fresh until', visit.time(body.fresh_until ?? null)],
+      ['Enriched', page.time(body.enriched_at ?? null)],
+      ['Fresh until', page.time(body.fresh_until ?? null)],
       [
         'Refresh',
         body.refresh_status === 'not_needed'
@@ -158,10 +155,10 @@ const curls = (publicUrl: string, ip: string): Content =>
   -d ${shellQuoted(JSON.stringify({ ip }))} ${shellQuoted(`${publicUrl}/v1/lookup`)}`,
   )}</section>`;
 
-async function submit(deps: LookupDeps, visit: Visit): Promise<Reply> {
-  const [ip, key_id] = [textOf(visit, 'ip'), textOf(visit, 'key_id')];
-  const api = await deps.asKey(visit, key_id);
-  if (api === null) return lookup(deps, visit, UNUSABLE);
+async function submit(page: PageContext): Promise<Reply> {
+  const [ip, key_id] = [textOf(page, 'ip'), textOf(page, 'key_id')];
+  const api = await asKey(page, key_id);
+  if (api === null) return lookup(page, UNUSABLE);
   const answer = await api<LookupBody>('POST', '/v1/lookup', { body: { ip } });
-  return answer.ok ? redirectAfterPost(linkTo(PATH, { ip, key_id })) : lookup(deps, visit, answer);
+  return answer.ok ? redirectAfterPost(linkTo(PATH, { ip, key_id })) : lookup(page, answer);
 }

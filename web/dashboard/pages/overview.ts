@@ -1,8 +1,18 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { Notice } from '../../../operations/condition.ts';
-import type { Companies, CompanyRow, ReadCompanies } from '../../../read-api/reveals/companies.ts';
-import type { LookupDay, Range, ReadTrackerDays } from '../../../read-api/usage/partner-usage.ts';
-import { listTrackers, type Visit } from '../api.ts';
+import {
+  type Companies,
+  type CompanyRow,
+  listCompanies,
+  REVEALS_ON_A_PAGE,
+} from '../../../read-api/reveals/companies.ts';
+import {
+  type LookupDay,
+  type Range,
+  readLookupDays,
+  readStartState,
+} from '../../../read-api/usage/partner-usage.ts';
+import { listTrackers, type PageContext } from '../api.ts';
 import { barChart, dayLabel } from '../charts.ts';
 import {
   type Content,
@@ -17,17 +27,9 @@ import {
   tiles,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { get, type PageRoute } from '../routes.ts';
 import { isKept, linkTo, periodBefore, SESSIONS_KEPT_DAYS } from '../scope.ts';
-import { type StartDeps, showsStart, startPanel } from './start.ts';
-
-export interface OverviewDeps extends StartDeps {
-  readonly lookups: (partnerId: string, range: Range) => Promise<readonly LookupDay[]>;
-  readonly trackerDays: ReadTrackerDays;
-  readonly companies: ReadCompanies;
-  /** What the partner should look at. */
-  readonly notices: (visit: Visit) => Promise<readonly Notice[]>;
-}
+import { showsStart, startPanel } from './start.ts';
 
 /** The nine outcomes of a lookup (contract, Usage 2), in a person's words. Polls of unfinished work are not shown as work. */
 export const OUTCOME_GROUPS = [
@@ -43,58 +45,70 @@ export const POLLS: readonly string[] = ['pending', 'retrying'];
 const COMPANIES_SHOWN = 10;
 
 /** The home page: who visited, what it cost, and what needs attention. */
-export const overviewPage = (deps: OverviewDeps): PageRoute => ({
-  method: 'GET',
-  path: '/dashboard',
-  handle: (visit) => overview(deps, visit),
-});
+export const overviewPage: PageRoute = get('/dashboard', overview);
 
-async function overview(deps: OverviewDeps, visit: Visit): Promise<Reply> {
-  const { partner_id } = visit.user;
-  const { period, trackerId } = visit.scope;
+/** Reads the lookups of a range by day, with those that were answered a moment ago. */
+export async function readLookups({ reads, user }: PageContext, range: Range): Promise<readonly LookupDay[]> {
+  await reads.waitForHead(['usage', 'tracker-usage', 'reveals', 'sessions', 'reveal-units'])();
+  return readLookupDays(reads.db, user.partner_id, range);
+}
+
+/** Reads the companies of a range, on the page's website, from at most `limit` reveals. `asOf`: of those until then. */
+export const readCompanies = (
+  { reads, user, scope: { trackerId } }: PageContext,
+  { from, to }: Range,
+  asOf: string | null = null,
+  limit = REVEALS_ON_A_PAGE,
+): Promise<Companies> =>
+  listCompanies(reads.db, { partnerId: user.partner_id, trackerId, from, to, asOf }, limit);
+
+async function overview(page: PageContext): Promise<Reply> {
+  const { reads, user, scope } = page;
+  const { partner_id } = user;
+  const { period, trackerId } = scope;
   const before = periodBefore(period);
-  const comparable = isKept(before, visit.request.receivedAt);
+  const comparable = isKept(before, page.request.receivedAt);
   const both = { from: before.from, to: period.to };
   const [{ trackers, failed }, companies, earlier, allDays, allLookups, notices, state] = await Promise.all([
-    listTrackers(visit),
-    deps.companies(partner_id, trackerId, period, null),
-    comparable ? deps.companies(partner_id, trackerId, before, null) : null,
-    deps.trackerDays(partner_id, trackerId, both),
-    deps.lookups(partner_id, both),
-    deps.notices(visit),
-    showsStart(visit) ? deps.startState(partner_id) : null,
+    listTrackers(page),
+    readCompanies(page, period),
+    comparable ? readCompanies(page, before) : null,
+    reads.trackerDays(partner_id, trackerId, both),
+    readLookups(page, both),
+    reads.notices(partner_id, page.request.receivedAt),
+    showsStart(page) ? readStartState(reads.db, partner_id) : null,
   ]);
   const [daysBefore, days] = splitAt(allDays, period);
   const [lookupsBefore, lookups] = splitAt(allLookups, period);
-  return show(visit, {
+  return show(page, {
     title: 'Home',
     section: 'Home',
     refused: failed,
     showsCountry: true,
     content: html`${notices.length > 0 && attentionPanel(notices)}
-    ${state !== null && startPanel(visit, state, trackers)}
-    ${filterForm(visit, trackers)}
+    ${state !== null && startPanel(page, state, trackers)}
+    ${filterForm(page, trackers)}
     ${tiles([
       {
         name: 'Companies',
-        href: linkTo('/dashboard/companies', visit.scope.query),
+        href: linkTo('/dashboard/companies', page.scope.query),
         value: `${count(companies.companies.length)}${companies.isPartial ? '+' : ''}`,
         now: companies.companies.length,
         before: earlier === null ? null : earlier.companies.length,
       },
       ...(['sessions', 'visits', 'reveals', 'units'] as const).map((name) => ({
         name: name.charAt(0).toUpperCase() + name.slice(1),
-        ...(name === 'sessions' ? { href: linkTo('/dashboard/sessions', visit.scope.query) } : {}),
+        ...(name === 'sessions' ? { href: linkTo('/dashboard/sessions', page.scope.query) } : {}),
         ...figure(days, daysBefore, (row) => row[name]),
       })),
       {
         name: 'Lookup requests',
-        href: linkTo('/dashboard/usage', visit.scope.query),
+        href: linkTo('/dashboard/usage', page.scope.query),
         ...figure(lookups, lookupsBefore, ({ requests }) => requests),
       },
     ])}
-    ${!isKept(period, visit.request.receivedAt) && html`<p class="soft">Companies and sessions are kept for ${SESSIONS_KEPT_DAYS} days. The other figures cover the whole period.</p>`}
-    ${companiesPanel(visit, companies, namesOfTrackers(trackers))}
+    ${!isKept(period, page.request.receivedAt) && html`<p class="soft">Companies and sessions are kept for ${SESSIONS_KEPT_DAYS} days. The other figures cover the whole period.</p>`}
+    ${companiesPanel(page, companies, namesOfTrackers(trackers))}
     ${barChart({
       title: 'Sessions and reveals a day',
       axis: 'Day',
@@ -152,7 +166,7 @@ const attentionPanel = (all: readonly Notice[]) =>
   )}</section>`;
 
 function companiesPanel(
-  { scope, ago }: Visit,
+  { scope, ago }: PageContext,
   { companies }: Companies,
   nameOf: (trackerId: string) => string,
 ): Content {
@@ -180,5 +194,7 @@ function companiesPanel(
 }
 
 /** The company's name, which leads to its page. */
-export const companyLink = ({ name }: Pick<CompanyRow, 'name'>, scope: Visit['scope']['query']): Content =>
-  html`<a href="${linkTo('/dashboard/company', { name }, scope)}">${name}</a>`;
+export const companyLink = (
+  { name }: Pick<CompanyRow, 'name'>,
+  scope: PageContext['scope']['query'],
+): Content => html`<a href="${linkTo('/dashboard/company', { name }, scope)}">${name}</a>`;

@@ -1,47 +1,28 @@
 import { Temporal } from 'temporal-polyfill';
 import type { Reply } from '../../../http/contract/route.ts';
+import { countRecoverable } from '../../../queries/webhooks/recoverable.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
-import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.ts';
 import type { RecoveryBody } from '../../../read-api/webhooks/recovery-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type Refused, textOf, type Visit } from '../api.ts';
+import { errorAnswer, type PageContext, type Refused, textOf } from '../api.ts';
 import { count, counted, facts, field, form, html, notice, panel } from '../components.ts';
 import { show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { filled, get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
-import { resumptionOf, stateBadge, stateDetail } from './webhook-health.ts';
-
-export interface RecoveryDeps {
-  readonly health: (visit: Visit, webhookId: string | null) => Promise<readonly EndpointHealth[]>;
-  /** Counts what a recovery since then would retry, up to `limit`. */
-  readonly countRecoverable: (
-    visit: Visit,
-    webhookId: string,
-    since: string,
-    heldBack: boolean,
-    limit: number,
-  ) => Promise<number>;
-}
+import { readHealthOf, resumptionOf, stateBadge, stateDetail } from './webhook-health.ts';
 
 const WEBHOOK = '/v1/webhooks/:webhook_id';
 const PATH = '/dashboard/webhooks/:webhook_id';
 
 /** Retrying what an outage of a receiver left: since when, how many, and the progress. */
-export const recoveryPages = (deps: RecoveryDeps): PageRoute[] => [
-  { method: 'GET', path: `${PATH}/recover`, needs: 'member', handle: (visit) => choose(deps, visit) },
-  {
-    method: 'POST',
-    path: `${PATH}/deliveries/retry`,
-    needs: 'member',
-    handle: (visit) => recover(deps, visit),
-  },
-  { method: 'GET', path: `${PATH}/recoveries/:recovery_id`, handle: (visit) => progress(deps, visit) },
+export const recoveryPages: readonly PageRoute[] = [
+  get(`${PATH}/recover`, (page) => choose(page), { needs: 'member' }),
+  post(`${PATH}/deliveries/retry`, 'member', recover),
+  get(`${PATH}/recoveries/:recovery_id`, progress),
 ];
 
-const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
-const pathOf = (visit: Visit): string =>
-  `/dashboard/webhooks/${encodeURIComponent(paramsOf(visit).webhook_id)}`;
+const pathOf = ({ request }: PageContext): string => filled(PATH, request.params);
 
 const DAY_MS = 86_400_000;
 const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/;
@@ -71,33 +52,30 @@ export const localText = (timeZone: string, at: number): string =>
     .toPlainDateTime()
     .toString({ smallestUnit: 'minute' });
 
-const NO_TIME: Refused = {
-  ok: false,
-  status: 400,
-  code: 'invalid_date',
-  message: 'Choose a date and time of the last 30 days.',
-};
+const NO_TIME = errorAnswer(400, 'invalid_date', 'Choose a date and time of the last 30 days.');
 
 const MOST_COUNTED = 1_000;
 
-async function choose(deps: RecoveryDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const endpoint = await visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
-  const at = pathOf(visit);
+async function choose(page: PageContext, refused: Refused = null): Promise<Reply> {
+  const endpoint = await page.api<WebhookBody>('GET', WEBHOOK);
+  const at = pathOf(page);
   if (!endpoint.ok) {
     const content = html`<p><a href="/dashboard/webhooks">All endpoints</a></p>`;
-    return show(visit, { title: 'Retry after an outage', section: 'Webhooks', refused: endpoint, content });
+    return show(page, { title: 'Retry after an outage', section: 'Webhooks', refused: endpoint, content });
   }
   const { id, name } = endpoint.body;
-  const zone = visit.user.time_zone;
-  const now = visit.request.receivedAt;
-  const asked = visit.query.get('since') ?? textOf(visit, 'since');
+  const zone = page.user.time_zone;
+  const now = page.request.receivedAt;
+  const asked = page.query.get('since') ?? textOf(page, 'since');
   const instant = asked === '' ? null : instantIn(zone, asked);
   const since = instant !== null && isRecent(instant, now) ? instant : null;
-  const [health] = await deps.health(visit, id);
-  const isHeld = health?.state === 'held_back';
+  const [health] = await readHealthOf(page, id);
+  const heldBack = health?.state === 'held_back';
   const found =
-    since === null ? null : await deps.countRecoverable(visit, id, since, isHeld, MOST_COUNTED + 1);
-  return show(visit, {
+    since === null
+      ? null
+      : await countRecoverable(page.reads.pool, { webhookId: id, since, heldBack, now }, MOST_COUNTED + 1);
+  return show(page, {
     title: `Retry deliveries to “${name}”`,
     section: 'Webhooks',
     refused: refused ?? (asked !== '' && since === null ? NO_TIME : null),
@@ -111,8 +89,8 @@ async function choose(deps: RecoveryDeps, visit: Visit, refused: Refused = null)
         hint: zone,
       })}
       <button class="quiet">Count</button></form>
-    ${health && health.state !== 'healthy' && health.state !== 'unused' && notice(html`<p>${stateBadge(health)} ${stateDetail(visit, health)}. Mend the receiver first: what fails again waits again.</p>`)}
-    ${since !== null && found !== null && countPanel(visit, at, since, found)}
+    ${health && health.state !== 'healthy' && health.state !== 'unused' && notice(html`<p>${stateBadge(health)} ${stateDetail(page, health)}. Mend the receiver first: what fails again waits again.</p>`)}
+    ${since !== null && found !== null && countPanel(page, at, since, found)}
     <p><a href="${at}/deliveries">All deliveries</a></p>`,
   });
 }
@@ -120,55 +98,53 @@ async function choose(deps: RecoveryDeps, visit: Visit, refused: Refused = null)
 const isRecent = (since: string, now: number): boolean =>
   Date.parse(since) <= now && Date.parse(since) >= now - 30 * DAY_MS;
 
-function countPanel(visit: Visit, at: string, since: string, found: number) {
+function countPanel(page: PageContext, at: string, since: string, found: number) {
   if (found === 0)
     return panel(
       'Nothing to retry',
-      html`<p>No delivery that was queued since ${visit.time(since)} failed or waits.</p>`,
+      html`<p>No delivery that was queued since ${page.time(since)} failed or waits.</p>`,
     );
   const many = found > MOST_COUNTED ? `more than ${count(MOST_COUNTED)}` : count(found);
   const what = found === 1 ? 'delivery' : 'deliveries';
   return panel(
     `${many} ${what}`.replace(/^m/, 'M'),
     form(
-      visit,
+      page,
       `${at}/deliveries/retry`,
       html`<input type="hidden" name="since" value="${since}">
-      <p>Queued since ${visit.time(since)}. They are sent with at most 32 requests at a time; your receiver should be ready for
+      <p>Queued since ${page.time(since)}. They are sent with at most 32 requests at a time; your receiver should be ready for
         them.</p>
       <button>Retry ${many} ${what}</button>`,
     ),
   );
 }
 
-async function recover(deps: RecoveryDeps, visit: Visit): Promise<Reply> {
-  const since = instantIn(visit.user.time_zone, textOf(visit, 'since'));
-  if (since === null) return choose(deps, visit, NO_TIME);
-  const started = await visit.api<{ readonly recovery_id: string }>('POST', `${WEBHOOK}/recover`, {
-    params: paramsOf(visit),
+async function recover(page: PageContext): Promise<Reply> {
+  const since = instantIn(page.user.time_zone, textOf(page, 'since'));
+  if (since === null) return choose(page, NO_TIME);
+  const started = await page.api<{ readonly recovery_id: string }>('POST', `${WEBHOOK}/recover`, {
     body: { since },
   });
-  if (!started.ok) return choose(deps, visit, started);
-  return redirectAfterPost(`${pathOf(visit)}/recoveries/${started.body.recovery_id}`);
+  if (!started.ok) return choose(page, started);
+  return redirectAfterPost(`${pathOf(page)}/recoveries/${started.body.recovery_id}`);
 }
 
-async function progress(deps: RecoveryDeps, visit: Visit): Promise<Reply> {
-  const { webhook_id } = paramsOf(visit);
-  const params = { webhook_id, recovery_id: visit.request.params.recovery_id ?? '' };
-  const found = await visit.api<RecoveryBody>('GET', `${WEBHOOK}/recoveries/:recovery_id`, { params });
-  const at = pathOf(visit);
+async function progress(page: PageContext): Promise<Reply> {
+  const { webhook_id = '', recovery_id } = page.request.params;
+  const found = await page.api<RecoveryBody>('GET', `${WEBHOOK}/recoveries/:recovery_id`);
+  const at = pathOf(page);
   if (!found.ok) {
     const content = html`<p><a href="${at}/deliveries">All deliveries</a></p>`;
-    return show(visit, { title: 'Retry after an outage', section: 'Webhooks', refused: found, content });
+    return show(page, { title: 'Retry after an outage', section: 'Webhooks', refused: found, content });
   }
   const { since, created_at, deliveries, pending, delivered, failed, cancelled, expired } = found.body;
-  const [health] = await deps.health(visit, webhook_id);
+  const [health] = await readHealthOf(page, webhook_id);
   const isDone = pending === 0;
   const isStuck =
     health?.state === 'held_back' || health?.state === 'paused' || health?.state === 'suspended';
   const link = (status: string, n: number) =>
     n === 0 ? count(n) : html`<a href="${linkTo(`${at}/deliveries`, { status })}">${count(n)}</a>`;
-  return show(visit, {
+  return show(page, {
     title: isDone ? 'Retry done' : 'Retry under way',
     section: 'Webhooks',
     content: html`${
@@ -179,11 +155,11 @@ async function progress(deps: RecoveryDeps, visit: Visit): Promise<Reply> {
           )
         : html`<p class="reload" role="status">${count(deliveries - pending)} of ${counted(deliveries, 'delivery', 'deliveries')} done. This page looks again by itself.</p>`
     }
-    ${health && isStuck && !isDone && notice(html`<p>${stateBadge(health)} ${stateDetail(visit, health)}. The deliveries wait until ${health.state === 'held_back' ? 'the endpoint answers' : resumptionOf(health)}.</p>`)}
+    ${health && isStuck && !isDone && notice(html`<p>${stateBadge(health)} ${stateDetail(page, health)}. The deliveries wait until ${health.state === 'held_back' ? 'the endpoint answers' : resumptionOf(health)}.</p>`)}
     ${deliveries > 0 && html`<p><progress max="${deliveries}" value="${delivered}" aria-label="Arrived">${count(delivered)}</progress></p>`}
     ${facts([
-      ['Queued since', visit.time(since)],
-      ['Began', visit.time(created_at)],
+      ['Queued since', page.time(since)],
+      ['Began', page.time(created_at)],
       ['Deliveries', count(deliveries)],
       ['Pending', link('pending', pending)],
       ['Delivered', link('delivered', delivered)],
@@ -191,7 +167,7 @@ async function progress(deps: RecoveryDeps, visit: Visit): Promise<Reply> {
       ['Cancelled', count(cancelled)],
       ['Expired', count(expired)],
     ])}
-    <noscript><p><a href="${at}/recoveries/${params.recovery_id}">Look again</a></p></noscript>
+    <noscript><p><a href="${at}/recoveries/${recovery_id}">Look again</a></p></noscript>
     <p><a href="${at}/deliveries">All deliveries</a> · <a href="${at}">The endpoint</a></p>`,
   });
 }

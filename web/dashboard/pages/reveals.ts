@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Reply } from '../../../http/contract/route.ts';
-import type { RevealOfSession } from '../../../queries/reveals/reveals.ts';
 import type { RevealBody } from '../../../read-api/reveals/schemas.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, listTrackers, type Refused, textOf, type Visit } from '../api.ts';
+import { type ErrorAnswer, listTrackers, type PageContext, type Refused, textOf } from '../api.ts';
 import {
   alert,
   badge,
@@ -18,42 +17,16 @@ import {
   table,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
-
-export interface RevealDeps {
-  readonly revealsOf: (
-    partnerId: string,
-    sessionIds: readonly string[],
-  ) => Promise<readonly RevealOfSession[]>;
-}
+import { filled, get, type PageRoute, post } from '../routes.ts';
+import { readRevealsOf } from './sessions.ts';
 
 /** Reveals of a company, and their results. */
-export const revealPages = (deps: RevealDeps): PageRoute[] => [
-  {
-    method: 'GET',
-    path: '/dashboard/sessions/reveal',
-    needs: 'member',
-    handle: (visit) => askRevealSeveral(deps, visit),
-  },
-  {
-    method: 'POST',
-    path: '/dashboard/sessions/reveal',
-    needs: 'member',
-    handle: (visit) => revealSeveral(deps, visit),
-  },
-  {
-    method: 'GET',
-    path: '/dashboard/sessions/:session_id/reveal',
-    needs: 'member',
-    handle: (visit) => askReveal(deps, visit),
-  },
-  {
-    method: 'POST',
-    path: '/dashboard/sessions/:session_id/reveal',
-    needs: 'member',
-    handle: (visit) => reveal(deps, visit),
-  },
-  { method: 'GET', path: '/dashboard/reveals/:reveal_id', handle: (visit) => receipt(visit) },
+export const revealPages: readonly PageRoute[] = [
+  get('/dashboard/sessions/reveal', askRevealSeveral, { needs: 'member' }),
+  post('/dashboard/sessions/reveal', 'member', revealSeveral),
+  get('/dashboard/sessions/:session_id/reveal', (page) => askReveal(page), { needs: 'member' }),
+  post('/dashboard/sessions/:session_id/reveal', 'member', reveal),
+  get('/dashboard/reveals/:reveal_id', receipt),
 ];
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -67,25 +40,25 @@ function backIn(given: URLSearchParams): string {
 }
 
 /** Says what the selected sessions will cost. Those that were revealed before are left out: their result is known. */
-async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promise<Reply> {
-  const selected = [...new Set(visit.query.getAll('session_id'))]
+async function askRevealSeveral(page: PageContext): Promise<Reply> {
+  const selected = [...new Set(page.query.getAll('session_id'))]
     .filter((id) => UUID.test(id))
     .slice(0, MAX_SESSIONS);
   const [reveals, { trackers }, ...previews] = await Promise.all([
-    revealsOf(visit.user.partner_id, selected),
-    listTrackers(visit),
+    readRevealsOf(page, selected),
+    listTrackers(page),
     ...selected.map((session_id) =>
-      visit.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } }),
+      page.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } }),
     ),
   ]);
   const revealed = new Set(reveals.map(({ session_id }) => session_id));
   const sessions = previews.flatMap((preview) => (preview.ok ? [preview.body] : []));
   const fresh = sessions.filter(({ session_id }) => !revealed.has(session_id));
-  const page = { title: 'Reveal the selected sessions', section: 'Sessions' } as const;
-  const back = backIn(visit.query);
+  const head = { title: 'Reveal the selected sessions', section: 'Sessions' } as const;
+  const back = backIn(page.query);
   if (fresh.length === 0) {
-    return show(visit, {
-      ...page,
+    return show(page, {
+      ...head,
       content: nothingYet(
         selected.length === 0 ? 'No session is selected' : 'Nothing to reveal',
         html`${
@@ -97,14 +70,14 @@ async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promis
     });
   }
   const nameOf = namesOfTrackers(trackers);
-  return show(visit, {
-    ...page,
+  return show(page, {
+    ...head,
     showsCountry: true,
     content: html`<section class="confirm"><p>This costs <strong>at most ${counted(fresh.length, 'unit')}</strong>: one for each
         session whose company or network is found, and nothing for the others.</p>
       ${revealed.size > 0 && html`<p>${counted(revealed.size, 'selected session is', 'selected sessions are')} revealed already and left out.</p>`}
       ${form(
-        visit,
+        page,
         '/dashboard/sessions/reveal',
         html`<input type="hidden" name="back" value="${back}">
         ${fresh.map(({ session_id }) => html`<input type="hidden" name="session" value="${session_id} ${randomUUID()}">`)}
@@ -115,10 +88,10 @@ async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promis
       'Sessions that will be revealed',
       ['Session', 'Website', 'Country', 'Last seen'],
       fresh.map((session) => [
-        html`<a href="/dashboard/sessions/${session.session_id}">${visit.time(session.first_seen_at)}</a>`,
+        html`<a href="/dashboard/sessions/${session.session_id}">${page.time(session.first_seen_at)}</a>`,
         nameOf(session.tracker_id),
         session.visitor_country ?? 'unknown',
-        visit.ago(session.last_seen_at),
+        page.ago(session.last_seen_at),
       ]),
     )}`,
   });
@@ -128,15 +101,15 @@ async function askRevealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promis
  * Reveals the sessions one after another. The form holds an idempotency key for each: sent again after a failure it is the same
  * reveals.
  */
-async function revealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promise<Reply> {
-  const back = backIn(visit.form);
-  const asked = visit.form
+async function revealSeveral(page: PageContext): Promise<Reply> {
+  const back = backIn(page.form);
+  const asked = page.form
     .getAll('session')
     .map((pair) => pair.split(' '))
     .slice(0, MAX_SESSIONS);
   // A session that has a reveal by now is done: by this form's earlier try, or by somebody else since the question was shown.
-  const known = await revealsOf(
-    visit.user.partner_id,
+  const known = await readRevealsOf(
+    page,
     asked.flatMap(([id = '']) => (UUID.test(id) ? [id] : [])),
   );
   const revealed = new Set(known.map(({ session_id }) => session_id));
@@ -144,7 +117,7 @@ async function revealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promise<R
   const done: RevealBody[] = [];
   const left: { readonly pair: readonly string[]; readonly why: ErrorAnswer }[] = [];
   for (const [session_id = '', idempotencyKey = ''] of pairs) {
-    const revealed = await visit.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', {
+    const revealed = await page.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', {
       params: { session_id },
       idempotencyKey,
     });
@@ -153,7 +126,7 @@ async function revealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promise<R
   }
   if (left.length === 0) return redirectAfterPost(back, 'sessions-revealed');
   const [first] = left;
-  return show(visit, {
+  return show(page, {
     title: 'Reveal the selected sessions',
     section: 'Sessions',
     status: first?.why.status ?? 503,
@@ -161,7 +134,7 @@ async function revealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promise<R
       <p>${counted(done.length, 'session is', 'sessions are')} revealed, ${counted(left.length, 'session is', 'sessions are')} not
         yet. Send the rest again from this page: each is revealed once, however often it is sent.</p>
       ${form(
-        visit,
+        page,
         '/dashboard/sessions/reveal',
         html`<input type="hidden" name="back" value="${back}">
         ${left.map(({ pair }) => html`<input type="hidden" name="session" value="${pair.join(' ')}">`)}
@@ -171,13 +144,13 @@ async function revealSeveral({ revealsOf }: RevealDeps, visit: Visit): Promise<R
   });
 }
 
-async function askReveal({ revealsOf }: RevealDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const session_id = visit.request.params.session_id ?? '';
-  const known = await visit.api('GET', '/v1/sessions/:session_id', { params: { session_id } });
-  if (!known.ok) return missing(visit, 'No such session', refused ?? known);
-  const earlier = await revealsOf(visit.user.partner_id, [session_id]);
+async function askReveal(page: PageContext, refused: Refused = null): Promise<Reply> {
+  const session_id = page.request.params.session_id ?? '';
+  const known = await page.api('GET', '/v1/sessions/:session_id');
+  if (!known.ok) return missing(page, 'No such session', refused ?? known);
+  const earlier = await readRevealsOf(page, [session_id]);
   return question(
-    visit,
+    page,
     randomUUID(),
     earlier.length > 0 &&
       html`<p><strong>This session has been revealed before.</strong> Its receipts stay free to
@@ -186,8 +159,8 @@ async function askReveal({ revealsOf }: RevealDeps, visit: Visit, refused: Refus
   );
 }
 
-const missing = (visit: Visit, title: string, refused: Refused): Reply =>
-  show(visit, {
+const missing = (page: PageContext, title: string, refused: Refused): Reply =>
+  show(page, {
     title,
     section: 'Sessions',
     refused,
@@ -195,9 +168,9 @@ const missing = (visit: Visit, title: string, refused: Refused): Reply =>
   });
 
 /** The page contains the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
-function question(visit: Visit, idempotencyKey: string, warning: Content, refused: Refused): Reply {
-  const at = `/dashboard/sessions/${encodeURIComponent(visit.request.params.session_id ?? '')}`;
-  return ask(visit, {
+function question(page: PageContext, idempotencyKey: string, warning: Content, refused: Refused): Reply {
+  const at = filled('/dashboard/sessions/:session_id', page.request.params);
+  return ask(page, {
     title: 'Reveal the company?',
     section: 'Sessions',
     refused,
@@ -211,27 +184,22 @@ function question(visit: Visit, idempotencyKey: string, warning: Content, refuse
   });
 }
 
-async function reveal(deps: RevealDeps, visit: Visit): Promise<Reply> {
-  const session_id = visit.request.params.session_id ?? '';
-  const idempotencyKey = textOf(visit, 'idempotency_key');
-  const revealed = await visit.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', {
-    params: { session_id },
-    idempotencyKey,
-  });
+async function reveal(page: PageContext): Promise<Reply> {
+  const idempotencyKey = textOf(page, 'idempotency_key');
+  const revealed = await page.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', { idempotencyKey });
   if (revealed.ok) return redirectAfterPost(`/dashboard/reveals/${revealed.body.reveal_id}`);
-  if (revealed.status !== 429 && revealed.status !== 503) return askReveal(deps, visit, revealed);
+  if (revealed.status !== 429 && revealed.status !== 503) return askReveal(page, revealed);
   // The reveal may have been recorded. This page reads nothing, because the read may fail as well.
   const again = html`<p><strong>Send it again from this page:</strong> however often, it is one reveal and at most one
     unit.</p>`;
-  return question(visit, idempotencyKey, again, revealed);
+  return question(page, idempotencyKey, again, revealed);
 }
 
-async function receipt(visit: Visit): Promise<Reply> {
-  const reveal_id = visit.request.params.reveal_id ?? '';
-  const found = await visit.api<RevealBody>('GET', '/v1/reveals/:reveal_id', { params: { reveal_id } });
-  if (!found.ok) return missing(visit, 'No receipt', found);
+async function receipt(page: PageContext): Promise<Reply> {
+  const found = await page.api<RevealBody>('GET', '/v1/reveals/:reveal_id');
+  if (!found.ok) return missing(page, 'No receipt', found);
   const { body } = found;
-  return show(visit, {
+  return show(page, {
     title: body.result === null ? 'Receipt' : titleOf(body.result),
     section: 'Sessions',
     showsCountry: true,
@@ -243,9 +211,9 @@ async function receipt(visit: Visit): Promise<Reply> {
     <h2>Receipt</h2>${facts([
       ['State', body.status === 'complete' ? badge('complete', 'good') : badge('pending', 'wait')],
       ['Units', String(body.billable_units)],
-      ['Asked', visit.time(body.created_at)],
-      ['Completed', visit.time(body.completed_at, 'not yet')],
-      ['Kept until', visit.time(body.expires_at)],
+      ['Asked', page.time(body.created_at)],
+      ['Completed', page.time(body.completed_at, 'not yet')],
+      ['Kept until', page.time(body.expires_at)],
       ['Id', html`<code>${body.reveal_id}</code>`],
     ])}
     <p><a href="/dashboard/sessions/${body.session_id}">Its session</a></p>`,

@@ -1,104 +1,73 @@
 import { encodeQR } from 'qr';
 import type { Reply } from '../../../http/contract/route.ts';
+import { RATES } from '../../../processors/partners/login-limits.ts';
+import type { ProposedSecret } from '../../../processors/partners/second-factor.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type Refused, textOf, type Visit } from '../api.ts';
+import { commandOf, errorAnswer, type PageContext, type Refused, textOf } from '../api.ts';
 import { copyable, counted, field, form, type Html, html, notice, panel, proofField } from '../components.ts';
 import { show } from '../layout.ts';
-import { SECOND_FACTOR_PATH as PATH, type PageRoute } from '../routes.ts';
+import { get, SECOND_FACTOR_PATH as PATH, type PageRoute, post } from '../routes.ts';
+import type { LoginServices } from '../services.ts';
 
-/** A secret for the user's app, which counts once a first code has proven it. */
-interface ProposedSecret {
-  readonly secret: string;
-  readonly uri: string;
-  /** Sealed for this login. */
-  readonly proposal: string;
-}
-
-export interface SecondFactorDeps {
-  readonly isSetUp: (userId: string) => Promise<boolean>;
-  readonly countRecoveryCodes: (userId: string) => Promise<number>;
-  readonly propose: (visit: Visit) => Promise<ProposedSecret>;
-  /** Opens a proposal of this login again; null: it is none that can still be confirmed. */
-  readonly reopen: (visit: Visit, proposal: string) => Promise<ProposedSecret | null>;
-  /**
-   * @returns the recovery codes; `stale`: the proposal is none of this login that can still be confirmed; `set`: there is a second
-   *   factor already
-   */
-  readonly enable: (
-    visit: Visit,
-    proposal: string,
-    code: string,
-  ) => Promise<readonly string[] | 'wrong' | 'stale' | 'set'>;
-  readonly disable: (visit: Visit) => Promise<void>;
-  readonly renewRecoveryCodes: (visit: Visit) => Promise<readonly string[]>;
-}
-
-export const secondFactorPages = (deps: SecondFactorDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, beforeSecondFactor: true, handle: (visit) => page(deps, visit) },
-  {
-    method: 'POST',
-    path: PATH,
-    needs: 'read-only',
-    needsProof: true,
-    beforeSecondFactor: true,
-    handle: (visit) => enable(deps, visit),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/recovery-codes`,
-    needs: 'read-only',
-    needsProof: true,
-    handle: (visit) =>
-      whereSetUp(deps, visit, async () =>
-        codesPage(visit, 'New recovery codes', await deps.renewRecoveryCodes(visit)),
-      ),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/disable`,
-    needs: 'read-only',
-    needsProof: true,
-    handle: (visit) =>
-      whereSetUp(deps, visit, async () => {
-        await deps.disable(visit);
+export const secondFactorPages = (services: LoginServices): PageRoute[] => [
+  get(PATH, (page) => factorPage(services, page), { beforeSecondFactor: true }),
+  post(PATH, 'read-only', (page) => enable(services, page), { needsProof: true, beforeSecondFactor: true }),
+  post(
+    `${PATH}/recovery-codes`,
+    'read-only',
+    (page) =>
+      whereSetUp(services, page, async () => {
+        const codes = await services.factorChanges.renewRecoveryCodes(page.user, commandOf(page));
+        return codesPage(page, 'New recovery codes', codes);
+      }),
+    { needsProof: true },
+  ),
+  post(
+    `${PATH}/disable`,
+    'read-only',
+    (page) =>
+      whereSetUp(services, page, async () => {
+        await services.factorChanges.disable(page.user, commandOf(page));
         return redirectAfterPost('/dashboard/account', 'second-factor-off');
       }),
-  },
+    { needsProof: true },
+  ),
 ];
 
-const whereSetUp = async (deps: SecondFactorDeps, visit: Visit, act: () => Promise<Reply>): Promise<Reply> =>
-  (await deps.isSetUp(visit.user.user_id)) ? act() : redirectAfterPost(PATH);
+const whereSetUp = async (
+  { factors }: LoginServices,
+  page: PageContext,
+  act: () => Promise<Reply>,
+): Promise<Reply> => ((await factors.isSetUp(page.user.user_id)) ? act() : redirectAfterPost(PATH));
 
-const refusedWith = (status: number, code: string, message: string): Refused => ({
-  ok: false,
-  status,
-  code,
-  message,
-});
-
-async function page(deps: SecondFactorDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  return (await deps.isSetUp(visit.user.user_id))
-    ? managePage(deps, visit, refused)
-    : setUpPage(visit, await deps.propose(visit), refused);
+async function factorPage(
+  { factors }: LoginServices,
+  page: PageContext,
+  refused: Refused = null,
+): Promise<Reply> {
+  const { user, csrf } = page;
+  return (await factors.isSetUp(user.user_id))
+    ? managePage(page, await factors.countRecoveryCodes(user.user_id), refused)
+    : setUpPage(page, await factors.propose(user.user_id, user.name, csrf), refused);
 }
 
-function setUpPage(visit: Visit, { secret, uri, proposal }: ProposedSecret, refused: Refused): Reply {
-  return show(visit, {
+function setUpPage(page: PageContext, { secret, uri, proposal }: ProposedSecret, refused: Refused): Reply {
+  return show(page, {
     title: 'Set up a second factor',
     section: 'Settings',
     tab: '/dashboard/account',
     refused,
-    content: html`${visit.user.needs_second_factor && notice(html`<p>The owners of your team require a second factor. Set it up to go on.</p>`)}
+    content: html`${page.user.needs_second_factor && notice(html`<p>The owners of your team require a second factor. Set it up to go on.</p>`)}
     <ol class="steps">
       <li><p>Open an authenticator app on your phone: Google Authenticator, Microsoft Authenticator or 1Password, for example.</p></li>
       <li><p>Scan this code with it, or type the secret in.</p>${qrCode(uri)}
         ${copyable('Secret', secret.replaceAll(/(.{4})(?=.)/g, '$1 '))}</li>
       <li><p>Enter the six digits that the app shows, and your password.</p>${form(
-        visit,
+        page,
         PATH,
         html`<input type="hidden" name="proposal" value="${proposal}">
         ${codeField('Code')}
-        ${proofField(visit)}<button>Turn on the second factor</button>`,
+        ${proofField(page)}<button>Turn on the second factor</button>`,
       )}</li>
     </ol>
     <p class="soft">Then you get ten recovery codes for the day on which you do not have your phone. Your other logins end.</p>`,
@@ -126,42 +95,35 @@ function qrCode(text: string): Html {
     <path fill="#000" d="${dark.join('')}"/></svg></div>`;
 }
 
-async function enable(deps: SecondFactorDeps, visit: Visit): Promise<Reply> {
-  const proposal = textOf(visit, 'proposal');
-  const outcome = await deps.enable(visit, proposal, textOf(visit, 'code'));
-  switch (outcome) {
-    case 'wrong': {
-      const again = await deps.reopen(visit, proposal);
-      const refused = refusedWith(
-        400,
-        'wrong_code',
-        'The code is wrong. Check that the time of your phone is set automatically, and enter the one that the app shows now.',
-      );
-      return again === null ? page(deps, visit, refused) : setUpPage(visit, again, refused);
-    }
-    case 'stale':
-      return page(
-        deps,
-        visit,
-        refusedWith(
-          400,
-          'stale_secret',
-          'This secret is not valid any more: it is for ten minutes, and for one set-up. Scan the new code.',
-        ),
-      );
-    case 'set':
-      return page(
-        deps,
-        visit,
-        refusedWith(409, 'second_factor_set', 'You have set up a second factor already.'),
-      );
-    default:
-      return codesPage(visit, 'The second factor is on', outcome);
-  }
+const REFUSED = {
+  wrong: errorAnswer(
+    400,
+    'wrong_code',
+    'The code is wrong. Check that the time of your phone is set automatically, and enter the one that the app shows now.',
+  ),
+  stale: errorAnswer(
+    400,
+    'stale_secret',
+    'This secret is not valid any more: it is for ten minutes, and for one set-up. Scan the new code.',
+  ),
+  set: errorAnswer(409, 'second_factor_set', 'You have set up a second factor already.'),
+} as const;
+
+async function enable(services: LoginServices, page: PageContext): Promise<Reply> {
+  const { factors, factorChanges, limits } = services;
+  const { user, csrf, token } = page;
+  const proposal = textOf(page, 'proposal');
+  const given = { proposal, about: csrf, code: textOf(page, 'code'), token };
+  const outcome = await factorChanges.enable(user, given, commandOf(page));
+  if (typeof outcome !== 'string') return codesPage(page, 'The second factor is on', outcome);
+  if (outcome !== 'wrong') return factorPage(services, page, REFUSED[outcome]);
+  await limits.take(RATES.proofsOfUser(user.user_id));
+  const again = await factors.reopen(user.user_id, user.name, csrf, proposal);
+  return again === null ? factorPage(services, page, REFUSED.wrong) : setUpPage(page, again, REFUSED.wrong);
 }
 
-const codesPage = (visit: Visit, title: string, codes: readonly string[]): Reply =>
-  show(visit, {
+const codesPage = (page: PageContext, title: string, codes: readonly string[]): Reply =>
+  show(page, {
     title,
     section: 'Settings',
     tab: '/dashboard/account',
@@ -175,9 +137,8 @@ const codesPage = (visit: Visit, title: string, codes: readonly string[]): Reply
 
 const PROOF = 'Your password, or a code of the app';
 
-async function managePage(deps: SecondFactorDeps, visit: Visit, refused: Refused): Promise<Reply> {
-  const left = await deps.countRecoveryCodes(visit.user.user_id);
-  return show(visit, {
+function managePage(page: PageContext, left: number, refused: Refused): Reply {
+  return show(page, {
     title: 'Second factor',
     section: 'Settings',
     tab: '/dashboard/account',
@@ -188,18 +149,18 @@ async function managePage(deps: SecondFactorDeps, visit: Visit, refused: Refused
       'Recovery codes',
       html`<p>You have ${counted(left, 'unused recovery code')}. New ones replace these.</p>
       ${form(
-        visit,
+        page,
         `${PATH}/recovery-codes`,
-        html`${proofField(visit, 'proof', PROOF)}<button class="quiet">Make new recovery codes</button>`,
+        html`${proofField(page, 'proof', PROOF)}<button class="quiet">Make new recovery codes</button>`,
       )}`,
     )}
     ${panel(
       'Turn off',
       html`<p>Logins ask for your password alone. To use another phone, turn it off, then set it up anew.</p>
       ${form(
-        visit,
+        page,
         `${PATH}/disable`,
-        html`${proofField(visit, 'proof-off', PROOF)}<button class="danger">Turn off the second factor</button>`,
+        html`${proofField(page, 'proof-off', PROOF)}<button class="danger">Turn off the second factor</button>`,
       )}`,
     )}
     </div>

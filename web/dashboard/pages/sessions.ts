@@ -1,8 +1,12 @@
 import type { Reply } from '../../../http/contract/route.ts';
-import type { RevealOfSession } from '../../../queries/reveals/reveals.ts';
+import { listRevealsOf, type RevealOfSession } from '../../../queries/reveals/reveals.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
-import type { FoundSessions, SessionSearch } from '../../../read-api/sessions/sessions.ts';
-import { listTrackers, mayChange, plainText, type Refused, type Visit } from '../api.ts';
+import {
+  type FoundSessions,
+  type SessionSearch,
+  searchSessions,
+} from '../../../read-api/sessions/sessions.ts';
+import { listTrackers, mayChange, type PageContext, plainText, type Refused } from '../api.ts';
 import {
   badge,
   type Content,
@@ -19,25 +23,31 @@ import {
   table,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { get, type PageRoute } from '../routes.ts';
 import { linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
 import { companyLink } from './overview.ts';
 
-export interface SessionDeps {
-  /** Newest first; null: the cursor is of another list. */
-  readonly search: (visit: Visit, search: SessionSearch) => Promise<FoundSessions | null>;
-  readonly revealsOf: (
-    partnerId: string,
-    sessionIds: readonly string[],
-  ) => Promise<readonly RevealOfSession[]>;
-}
-
 const PATH = '/dashboard/sessions';
 
-export const sessionPages = (deps: SessionDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'GET', path: `${PATH}/:session_id`, handle: (visit) => one(deps, visit) },
+export const sessionPages: readonly PageRoute[] = [
+  get(PATH, (page) => list(page)),
+  get(`${PATH}/:session_id`, one),
 ];
+
+/** Reads the reveals of sessions of the partner, with those that were asked for a moment ago. */
+export async function readRevealsOf(
+  { reads, user }: PageContext,
+  sessionIds: readonly string[],
+): Promise<readonly RevealOfSession[]> {
+  await reads.waitForHead(['sessions', 'reveals'])();
+  return listRevealsOf(reads.db, user.partner_id, sessionIds);
+}
+
+async function search(page: PageContext, wanted: SessionSearch): Promise<FoundSessions | null> {
+  const { reads, user, request } = page;
+  await reads.waitForHead(['sessions', 'reveals'])();
+  return searchSessions(reads, user.partner_id, wanted, request.receivedAt);
+}
 
 const REVEALED = [
   ['', 'All'],
@@ -46,7 +56,7 @@ const REVEALED = [
 ] as const;
 
 /** The filters of the list, as they stand in its address. */
-function filtersIn({ query }: Visit) {
+function filtersIn({ query }: PageContext) {
   const given = (name: string): string => plainText(query.get(name));
   const country = given('country');
   const revealed = given('revealed');
@@ -58,13 +68,13 @@ function filtersIn({ query }: Visit) {
   } as const;
 }
 
-async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const { period, trackerId, query: scopeQuery } = visit.scope;
-  const filters = filtersIn(visit);
-  const before = visit.query.get('before');
-  const [{ trackers, failed }, page] = await Promise.all([
-    listTrackers(visit),
-    deps.search(visit, {
+async function list(page: PageContext, refused: Refused = null): Promise<Reply> {
+  const { period, trackerId, query: scopeQuery } = page.scope;
+  const filters = filtersIn(page);
+  const before = page.query.get('before');
+  const [{ trackers, failed }, listed] = await Promise.all([
+    listTrackers(page),
+    search(page, {
       trackerId,
       before,
       from: period.from,
@@ -72,18 +82,17 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
       ...Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== '')),
     }),
   ]);
-  const { sessions, older, isCutShort } = page ?? { sessions: [], older: null, isCutShort: false };
+  const { sessions, older, isCutShort } = listed ?? { sessions: [], older: null, isCutShort: false };
   const reveals = Map.groupBy(
     await completedReveals(
-      deps,
-      visit,
+      page,
       sessions.map(({ session_id }) => session_id),
     ),
     ({ session_id }) => session_id,
   );
   const isFiltered = Object.values(filters).some((value) => value !== '');
   const empty =
-    isFiltered || before !== null || visit.scope.trackerId !== null || trackers.length > 0
+    isFiltered || before !== null || page.scope.trackerId !== null || trackers.length > 0
       ? nothingYet(
           before === null ? 'No sessions match' : 'No older sessions',
           html`${period.text}${isFiltered && ', with these filters'}. Sessions are kept for ${SESSIONS_KEPT_DAYS} days.
@@ -93,7 +102,7 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
       : nothingYet(
           'No sessions yet',
           html`Sessions appear as soon as a page with the snippet of a website is visited.
-            ${mayChange(visit) ? html`<a href="/dashboard/trackers">Add a website</a>.` : OTHERS_ADD}`,
+            ${mayChange(page) ? html`<a href="/dashboard/trackers">Add a website</a>.` : OTHERS_ADD}`,
         );
   const next =
     older === null
@@ -106,13 +115,13 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
   const found = isCutShort
     ? `${counted(sessions.length, 'session')} found so far, among those searched in this step.`
     : `${counted(sessions.length, 'session')}${older === null ? '' : ', and more'}.`;
-  return show(visit, {
+  return show(page, {
     title: 'Sessions',
     section: 'Sessions',
     showsCountry: true,
     refused: refused ?? failed,
     content: html`${filterForm(
-      visit,
+      page,
       trackers,
       html`${select('Revealed', 'revealed', REVEALED, filters.revealed)}
       ${field('Company name', 'company', { value: filters.company, maxlength: 200 })}
@@ -120,7 +129,7 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
       ${field('Label', 'label', { value: filters.label, maxlength: 200, placeholder: 'plan: pro' })}`,
     )}
     <div id="sessions"${before === null && html` data-live`}>
-    ${sessions.length === 0 ? empty : sessionTable(visit, sessions, reveals, namesOfTrackers(trackers), linkTo(PATH, scopeQuery, filters))}
+    ${sessions.length === 0 ? empty : sessionTable(page, sessions, reveals, namesOfTrackers(trackers), linkTo(PATH, scopeQuery, filters))}
     ${(sessions.length > 0 || next !== null) && pager(found, next)}
     </div>
     ${before === null && html`<p class="soft" data-while-live>The list looks for new sessions every five seconds while nothing is ticked. <a href="${linkTo(PATH, scopeQuery, filters)}">Look now</a></p>`}`,
@@ -129,26 +138,24 @@ async function list(deps: SessionDeps, visit: Visit, refused: Refused = null): P
 
 /** A pending reveal whose result has arrived completes when its receipt is read, so the receipts of a page are read. */
 async function completedReveals(
-  { revealsOf }: SessionDeps,
-  visit: Visit,
+  page: PageContext,
   sessionIds: readonly string[],
 ): Promise<readonly RevealOfSession[]> {
-  const { partner_id } = visit.user;
-  const reveals = await revealsOf(partner_id, sessionIds);
+  const reveals = await readRevealsOf(page, sessionIds);
   const pending = reveals.filter(({ completed_at }) => completed_at === null);
   if (pending.length === 0) return reveals;
   await Promise.all(
     pending
       .slice(0, RECEIPTS_READ)
-      .map(({ reveal_id }) => visit.api('GET', '/v1/reveals/:reveal_id', { params: { reveal_id } })),
+      .map(({ reveal_id }) => page.api('GET', '/v1/reveals/:reveal_id', { params: { reveal_id } })),
   );
-  return revealsOf(partner_id, sessionIds);
+  return readRevealsOf(page, sessionIds);
 }
 
 const RECEIPTS_READ = 25;
 
 function sessionTable(
-  visit: Visit,
+  page: PageContext,
   sessions: readonly SessionBody[],
   reveals: ReadonlyMap<string, readonly RevealOfSession[]>,
   nameOf: (trackerId: string) => string,
@@ -158,13 +165,13 @@ function sessionTable(
     html`<a href="${PATH}/${session.session_id}">${whoText(reveals.get(session.session_id) ?? [])}</a>`,
     nameOf(session.tracker_id),
     session.visitor_country ?? 'unknown',
-    visit.ago(session.first_seen_at),
-    visit.ago(session.last_seen_at),
+    page.ago(session.first_seen_at),
+    page.ago(session.last_seen_at),
     fewLabels(session),
   ]);
   const heads = ['Visitor', 'Website', 'Country', 'First seen', 'Last seen', 'Labels'];
   const caption = 'Sessions, the newest first';
-  if (!mayChange(visit)) return table(caption, heads, rows);
+  if (!mayChange(page)) return table(caption, heads, rows);
   const boxes = rows.map((cells, nth) => [
     html`<input type="checkbox" name="session_id" value="${sessions[nth]?.session_id}" aria-label="Select session ${nth + 1}">`,
     ...cells,
@@ -187,14 +194,14 @@ const labelsOf = ({ custom = {} }: SessionBody): readonly string[] =>
   Object.entries(custom).map(([name, value]) => `${name}: ${value}`);
 
 /** A visitor writes them: a mark of direction in one does not turn the others. */
-const listed = (labels: readonly string[]): readonly Content[] =>
+const joined = (labels: readonly string[]): readonly Content[] =>
   labels.map((label, nth) => html`${nth > 0 && ', '}<bdi>${label}</bdi>`);
 
 function fewLabels(session: SessionBody): Content {
   const labels = labelsOf(session);
   const more = labels.length - LABELS_LISTED;
   const shown = labels.slice(0, LABELS_LISTED).map((label) => shortened(label, LABEL_LISTED));
-  return html`${listed(shown)}${more > 0 && ` +${more}`}`;
+  return html`${joined(shown)}${more > 0 && ` +${more}`}`;
 }
 
 const shortened = (text: string, length: number): string =>
@@ -222,37 +229,36 @@ export function networkText({ match_type, name }: Pick<RevealOfSession, 'match_t
   return name === null ? 'no company found' : `no company found: ${name}`;
 }
 
-async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
-  const session_id = visit.request.params.session_id ?? '';
+async function one(page: PageContext): Promise<Reply> {
   const [found, { trackers }] = await Promise.all([
-    visit.api<SessionBody>('GET', '/v1/sessions/:session_id', { params: { session_id } }),
-    listTrackers(visit),
+    page.api<SessionBody>('GET', '/v1/sessions/:session_id'),
+    listTrackers(page),
   ]);
-  if (!found.ok) return list(deps, visit, found);
+  if (!found.ok) return list(page, found);
   const session = found.body;
-  const reveals = await completedReveals(deps, visit, [session.session_id]);
+  const reveals = await completedReveals(page, [session.session_id]);
   const done = reveals.some(({ completed_at }) => completed_at !== null);
-  return show(visit, {
+  return show(page, {
     title: 'Session',
     section: 'Sessions',
     showsCountry: true,
-    ...(mayChange(visit)
+    ...(mayChange(page)
       ? {
           actions: html`<a class="button${done && ' quiet'}" href="${PATH}/${session.session_id}/reveal">${done ? 'Reveal once more…' : 'Reveal the company…'}</a>`,
         }
       : {}),
     content: html`${facts([
       ['Company', visitorOf(reveals)],
-      ['First seen', visit.time(session.first_seen_at)],
-      ['Last seen', visit.time(session.last_seen_at)],
+      ['First seen', page.time(session.first_seen_at)],
+      ['Last seen', page.time(session.last_seen_at)],
       ['Country of the visitor', session.visitor_country ?? 'unknown'],
       [
         'Website',
         html`<a href="/dashboard/trackers/${session.tracker_id}">${namesOfTrackers(trackers)(session.tracker_id)}</a>`,
       ],
       ['Your reference', session.customer_reference ?? '–'],
-      ['Labels', labelsOf(session).length > 0 ? listed(labelsOf(session)) : '–'],
-      ['Kept until', visit.time(session.expires_at)],
+      ['Labels', labelsOf(session).length > 0 ? joined(labelsOf(session)) : '–'],
+      ['Kept until', page.time(session.expires_at)],
       ['Id', html`<code>${session.session_id}</code>`],
     ])}
     ${
@@ -262,20 +268,20 @@ async function one(deps: SessionDeps, visit: Visit): Promise<Reply> {
         ['Receipt', 'Asked', 'Completed', 'Found', 'Units'],
         reveals.map((reveal) => [
           html`<a href="/dashboard/reveals/${reveal.reveal_id}">${reveal.reveal_id.slice(0, 8)}</a>`,
-          visit.time(reveal.created_at),
-          visit.time(reveal.completed_at, 'pending'),
+          page.time(reveal.created_at),
+          page.time(reveal.completed_at, 'pending'),
           reveal.completed_at === null ? '–' : visitorOf([reveal]),
           reveal.completed_at === null ? '–' : reveal.billable ? '1' : '0',
         ]),
         { numeric: [4] },
       )
     }
-    <p><a href="${listBefore(visit)}">All sessions</a></p>`,
+    <p><a href="${listBefore(page)}">All sessions</a></p>`,
   });
 }
 
 /** The list that the reader comes from, with its filters. */
-function listBefore({ request, scope }: Visit): string {
+function listBefore({ request, scope }: PageContext): string {
   const from = request.header('referer') ?? '';
   if (!URL.canParse(from)) return linkTo(PATH, scope.query);
   const { pathname, search } = new URL(from);

@@ -1,43 +1,27 @@
 import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
+import type { StartState } from '../../../read-api/usage/partner-usage.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { mayChange, type Visit } from '../api.ts';
+import { mayChange, type PageContext } from '../api.ts';
 import { type Content, copyable, form, html } from '../components.ts';
-import type { PageRoute } from '../routes.ts';
-
-/** What a new account has done so far. */
-export interface StartState {
-  readonly hasLookedUp: boolean;
-  readonly hasVisit: boolean;
-  readonly hasDelivery: boolean;
-  /** An endpoint that waits for its first delivery; null: there is none. */
-  readonly webhookId: string | null;
-}
-
-export interface StartDeps {
-  readonly startState: (partnerId: string) => Promise<StartState>;
-}
+import { type PageRoute, post } from '../routes.ts';
 
 const COOKIE = '__Host-doorplate-start';
 const YEAR_SECONDS = 365 * 24 * 3_600;
 
 /** The first steps can be hidden on a device: an account may never need all of them. */
-export const hideStart: PageRoute = {
-  method: 'POST',
-  path: '/dashboard/start/hide',
-  needs: 'read-only',
-  handle: () =>
-    redirectAfterPost('/dashboard', undefined, {
-      'set-cookie': `${COOKIE}=hidden; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=${YEAR_SECONDS}`,
-    }),
-};
+export const hideStart: PageRoute = post('/dashboard/start/hide', 'read-only', () =>
+  redirectAfterPost('/dashboard', undefined, {
+    'set-cookie': `${COOKIE}=hidden; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=${YEAR_SECONDS}`,
+  }),
+);
 
 /** Whether the first steps are for this user and not hidden on this device. */
-export const showsStart = (visit: Visit): boolean =>
-  mayChange(visit) && !visit.request.header('cookie')?.includes(`${COOKIE}=hidden`);
+export const showsStart = (page: PageContext): boolean =>
+  mayChange(page) && !page.request.header('cookie')?.includes(`${COOKIE}=hidden`);
 
 /** The first steps of an account; null when all are done. */
 export function startPanel(
-  visit: Visit,
+  page: PageContext,
   { hasLookedUp, hasVisit, hasDelivery, webhookId }: StartState,
   trackers: readonly TrackerBody[],
 ): Content {
@@ -66,7 +50,7 @@ export function startPanel(
         : html`<p>Send a test event to your endpoint. <a class="button" href="/dashboard/webhooks/${webhookId}">Open the endpoint</a></p>`,
     )}
   </ol>
-  ${form(visit, '/dashboard/start/hide', html`<button class="quiet">Hide these steps</button>`)}</section>`;
+  ${form(page, '/dashboard/start/hide', html`<button class="quiet">Hide these steps</button>`)}</section>`;
 }
 
 const step = (title: string, isDone: boolean, content: Content) =>

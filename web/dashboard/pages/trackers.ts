@@ -1,7 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ErrorAnswer, listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
+import { errorAnswer, listTrackers, mayChange, type PageContext, type Refused, textOf } from '../api.ts';
 import { barChart, dayLabel } from '../charts.ts';
 import {
   badge,
@@ -20,56 +20,92 @@ import {
   searchForm,
   tableOr,
 } from '../components.ts';
-import { ask, show } from '../layout.ts';
+import { show } from '../layout.ts';
 import { respelled } from '../origins.ts';
-import type { PageRoute } from '../routes.ts';
+import { action, type Found, type Resource, resourceRoutes } from '../resource.ts';
+import { get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
-import { type InstallDeps, installCheck, installCheckPages } from './install-check.ts';
+import { addOriginPage, installCheck, readEvidence } from './install-check.ts';
 
 const PATH = '/dashboard/trackers';
 
-/** The partner's trackers, pixels on customers' websites: all of them, and a new one. */
-export const trackerListPages: readonly PageRoute[] = [
-  { method: 'GET', path: PATH, handle: (visit) => list(visit) },
-  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(visit) },
+const TRACKER = '/v1/trackers/:tracker_id';
+
+const trackers: Resource<TrackerBody> = {
+  path: `${PATH}/:tracker_id`,
+  find,
+  missing: (page, why, refused) => list(page, refused ?? why),
+  show: showTracker,
+  actions: [
+    action(
+      'change',
+      'member',
+      (page) => page.api('PATCH', TRACKER, { body: bodyIn(page) }),
+      'tracker-changed',
+    ),
+    action('disable', 'member', ({ api }) => api('DELETE', TRACKER), 'tracker-disabled'),
+    action('enable', 'member', ({ api }) => api('POST', `${TRACKER}/enable`), 'tracker-enabled'),
+    action('delete', 'member', ({ api }) => api('POST', `${TRACKER}/delete`), 'tracker-deleted', {
+      ask: askDelete,
+      leadsTo: PATH,
+    }),
+  ],
+};
+
+function askDelete(_page: PageContext, { name }: TrackerBody) {
+  return {
+    title: `Delete “${name}”?`,
+    section: 'Websites',
+    text: html`<p>Its pixel collects nothing more, and it cannot be brought back. Sessions, receipts and usage stay
+        readable until they expire.</p>`,
+    button: 'Delete the tracker',
+  } as const;
+}
+
+/** The partner's trackers, pixels on customers' websites: all of them, and one with its snippet, installation check and usage. */
+export const trackerPages: readonly PageRoute[] = [
+  get(PATH, (page) => list(page)),
+  post(PATH, 'member', create),
+  ...resourceRoutes(trackers),
+  addOriginPage,
 ];
 
-async function list(visit: Visit, refused: Refused = null): Promise<Reply> {
-  const { trackers, failed } = await listTrackers(visit);
-  const shown = searched(visit, trackers, ({ name, origins, customer_reference }) =>
+async function list(page: PageContext, refused: Refused = null): Promise<Reply> {
+  const { trackers, failed } = await listTrackers(page);
+  const shown = searched(page, trackers, ({ name, origins, customer_reference }) =>
     [name, ...origins, customer_reference ?? ''].join(' '),
   );
-  return show(visit, {
+  return show(page, {
     title: 'Websites',
     section: 'Websites',
     refused: refused ?? failed,
-    content: html`${trackers.length > FEW && searchForm(visit)}
+    content: html`${trackers.length > FEW && searchForm(page)}
     ${
       trackers.length > 0 && shown.length === 0
         ? noMatch(PATH)
         : tableOr(
             nothingYet(
               'No websites yet',
-              html`${mayChange(visit) ? 'Add the first one below, then put its snippet on the pages.' : OTHERS_ADD}
+              html`${mayChange(page) ? 'Add the first one below, then put its snippet on the pages.' : OTHERS_ADD}
                 Doorplate calls the pixel of a website a tracker.`,
             ),
             `${counted(shown.length, 'website')}, each with its tracker`,
             ['Name', 'State', 'Origins', 'Your reference', 'Created'],
             shown.map((tracker) => [
-              html`<a href="${linkTo(`${PATH}/${tracker.id}`, visit.scope.query)}">${tracker.name}</a>`,
+              html`<a href="${linkTo(`${PATH}/${tracker.id}`, page.scope.query)}">${tracker.name}</a>`,
               stateOf(tracker),
               fewOf(tracker.origins),
               tracker.customer_reference ?? '–',
-              visit.time(tracker.created_at),
+              page.time(tracker.created_at),
             ]),
           )
     }
     ${
-      mayChange(visit) &&
+      mayChange(page) &&
       html`<section class="panel" id="create"><h2>Add a website</h2>${form(
-        visit,
+        page,
         PATH,
-        html`${trackerFields(visit, { name: '', origins: [], customer_reference: null }, refused)}
+        html`${trackerFields(page, { name: '', origins: [], customer_reference: null }, refused)}
       <button>Create the tracker</button>`,
       )}</section>`
     }`,
@@ -84,13 +120,13 @@ const fewOf = (origins: readonly string[]): string =>
 
 /** The fields of a form, as they were sent or else as they stand; of websites that were refused, the spelling that is meant. */
 function trackerFields(
-  visit: Visit,
+  page: PageContext,
   stored: Pick<TrackerBody, 'name' | 'origins' | 'customer_reference'>,
   refused: Refused,
 ) {
-  const isSent = visit.form.has('origins');
+  const isSent = page.form.has('origins');
   const { name, reference, origins } = isSent
-    ? sent(visit)
+    ? sent(page)
     : { ...stored, reference: stored.customer_reference ?? '' };
   const changes = refused?.code === 'invalid_origin' ? respelled(origins) : [];
   const meant = new Map(changes);
@@ -110,90 +146,46 @@ const respellings = (
     the corrected list above, then send the form again:</p>
   <ul>${changes.map(([line, meant]) => html`<li><code>${line}</code> ${meant.length === 0 ? 'is no website: write it as https://www.example.com' : html`means ${meant.map((origin, nth) => html`${nth > 0 && ' and '}<code>${origin}</code>`)}`}</li>`)}</ul></div>`;
 
-const sent = (visit: Visit) => ({
-  name: textOf(visit, 'name'),
-  reference: textOf(visit, 'customer_reference'),
-  origins: textOf(visit, 'origins').split(/\s+/).filter(Boolean),
+const sent = (page: PageContext) => ({
+  name: textOf(page, 'name'),
+  reference: textOf(page, 'customer_reference'),
+  origins: textOf(page, 'origins').split(/\s+/).filter(Boolean),
 });
 
-const bodyIn = (visit: Visit) => {
-  const { name, reference, origins } = sent(visit);
+const bodyIn = (page: PageContext) => {
+  const { name, reference, origins } = sent(page);
   return { name, origins, customer_reference: reference === '' ? null : reference };
 };
 
 const stateOf = ({ disabled_at }: TrackerBody) =>
   disabled_at === null ? badge('enabled', 'good') : badge('disabled', 'off');
 
-async function create(visit: Visit): Promise<Reply> {
-  const made = await visit.api<TrackerBody>('POST', '/v1/trackers', { body: bodyIn(visit) });
-  return made.ok ? redirectAfterPost(`${PATH}/${made.body.id}`, 'tracker-created') : list(visit, made);
+async function create(page: PageContext): Promise<Reply> {
+  const made = await page.api<TrackerBody>('POST', '/v1/trackers', { body: bodyIn(page) });
+  return made.ok ? redirectAfterPost(`${PATH}/${made.body.id}`, 'tracker-created') : list(page, made);
 }
 
-const TRACKER = '/v1/trackers/:tracker_id';
+const MISSING = errorAnswer(404, 'tracker_not_found', 'There is no such tracker, or it is deleted.');
 
-/** One tracker: its snippet, installation check, usage and deletion. */
-export const trackerPages = (deps: InstallDeps): readonly PageRoute[] => [
-  { method: 'GET', path: `${PATH}/:tracker_id`, handle: (visit) => one(deps, visit) },
-  ...installCheckPages,
-  {
-    method: 'POST',
-    path: `${PATH}/:tracker_id/change`,
-    needs: 'member',
-    handle: (visit) => update(deps, visit),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/:tracker_id/disable`,
-    needs: 'member',
-    handle: (visit) => change(deps, visit, 'DELETE', TRACKER, 'tracker-disabled'),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/:tracker_id/enable`,
-    needs: 'member',
-    handle: (visit) => change(deps, visit, 'POST', `${TRACKER}/enable`, 'tracker-enabled'),
-  },
-  { method: 'GET', path: `${PATH}/:tracker_id/delete`, needs: 'member', handle: (visit) => askDelete(visit) },
-  {
-    method: 'POST',
-    path: `${PATH}/:tracker_id/delete`,
-    needs: 'member',
-    handle: (visit) => change(deps, visit, 'POST', `${TRACKER}/delete`, 'tracker-deleted'),
-  },
-];
-
-const paramsOf = ({ request }: Visit) => ({ tracker_id: request.params.tracker_id ?? '' });
-
-const MISSING: ErrorAnswer = {
-  ok: false,
-  status: 404,
-  code: 'tracker_not_found',
-  message: 'There is no such tracker, or it is deleted.',
-};
-
-/** The tracker, or the reason why it cannot be shown. */
-async function find(visit: Visit): Promise<TrackerBody | ErrorAnswer> {
-  const { trackers, failed } = await listTrackers(visit);
-  const { tracker_id } = paramsOf(visit);
-  return failed ?? trackers.find(({ id }) => id === tracker_id) ?? MISSING;
+async function find(page: PageContext): Promise<Found<TrackerBody>> {
+  const { trackers, failed } = await listTrackers(page);
+  const tracker = trackers.find(({ id }) => id === page.request.params.tracker_id);
+  return failed ?? (tracker === undefined ? MISSING : { ok: true, body: tracker });
 }
 
 /** The API tells at most so many days of usage. */
 const MAX_DAYS = 31;
 
-async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const days = visit.scope.period.days.slice(-MAX_DAYS);
-  const [tracker, usage] = await Promise.all([
-    find(visit),
-    visit.api<TrackerUsageBody>('GET', `${TRACKER}/usage`, {
-      params: paramsOf(visit),
-      query: { from: days[0], to: visit.scope.period.to.slice(0, 10) },
+async function showTracker(page: PageContext, tracker: TrackerBody, refused: Refused): Promise<Reply> {
+  const days = page.scope.period.days.slice(-MAX_DAYS);
+  const [usage, evidence] = await Promise.all([
+    page.api<TrackerUsageBody>('GET', `${TRACKER}/usage`, {
+      query: { from: days[0], to: page.scope.period.to.slice(0, 10) },
     }),
+    readEvidence(page.reads, tracker.id),
   ]);
-  if ('ok' in tracker) return list(visit, refused ?? tracker);
-  const evidence = await deps.evidence(tracker.id);
   const at = `${PATH}/${tracker.id}`;
-  return show(visit, {
+  return show(page, {
     title: tracker.name,
     section: 'Websites',
     refused: refused ?? (usage.ok ? null : usage),
@@ -201,7 +193,7 @@ async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Pr
       ['State', stateOf(tracker)],
       ['Websites', tracker.origins.join(', ')],
       ['Your reference', tracker.customer_reference ?? '–'],
-      ['Created', visit.time(tracker.created_at)],
+      ['Created', page.time(tracker.created_at)],
       ['Id', html`<code>${tracker.id}</code>`],
     ])}
     <p><a class="button" href="/dashboard/sessions?tracker_id=${tracker.id}">Its sessions</a>
@@ -209,26 +201,26 @@ async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Pr
     <section><h2>Install</h2>
       <p>Put this into every page, before <code>&lt;/body&gt;</code> for example:</p>
       ${copyable('Snippet', tracker.snippet)}</section>
-    ${installCheck(visit, tracker, evidence)}
-    ${usage.ok && usageOf(visit, usage.body, days)}
+    ${installCheck(page, tracker, evidence)}
+    ${usage.ok && usageOf(page, usage.body, days)}
     ${
-      mayChange(visit) &&
+      mayChange(page) &&
       html`<section><h2>Change</h2>${form(
-        visit,
+        page,
         `${at}/change`,
-        html`${trackerFields(visit, tracker, refused)}
+        html`${trackerFields(page, tracker, refused)}
       <p>Visits are accepted from these websites within a second. The snippet stays.</p>
       <button>Save</button>`,
       )}</section>
     <section><h2>${tracker.disabled_at === null ? 'Disable' : 'Enable or delete'}</h2>${
       tracker.disabled_at === null
         ? form(
-            visit,
+            page,
             `${at}/disable`,
             html`<p>A disabled tracker takes no visits. Its sessions stay.</p>
           <button class="quiet">Disable the tracker</button>`,
           )
-        : html`${form(visit, `${at}/enable`, html`<button>Enable the tracker</button>`)}
+        : html`${form(page, `${at}/enable`, html`<button>Enable the tracker</button>`)}
           <p><a class="button danger" href="${at}/delete">Delete the tracker…</a></p>`
     }</section>`
     }
@@ -237,7 +229,7 @@ async function one(deps: InstallDeps, visit: Visit, refused: Refused = null): Pr
 }
 
 function usageOf(
-  visit: Visit,
+  page: PageContext,
   { hourly, totals, pending_reveals }: TrackerUsageBody,
   days: readonly string[],
 ) {
@@ -245,7 +237,7 @@ function usageOf(
   const sum = (day: string, name: 'sessions' | 'reveals') =>
     of(day).reduce((total, row) => total + row[name], 0);
   return html`<section><h2>Usage</h2>
-    <form class="filter" method="get">${periodFields(visit)}<button class="quiet">Apply</button></form>
+    <form class="filter" method="get">${periodFields(page)}<button class="quiet">Apply</button></form>
     ${facts([
       ['Visits reported', count(totals.capture_requests)],
       ['Sessions', count(totals.sessions)],
@@ -264,38 +256,4 @@ function usageOf(
         values: [sum(day, 'sessions'), sum(day, 'reveals')],
       })),
     })}</section>`;
-}
-
-async function update(deps: InstallDeps, visit: Visit): Promise<Reply> {
-  const params = paramsOf(visit);
-  const changed = await visit.api('PATCH', TRACKER, { params, body: bodyIn(visit) });
-  if (!changed.ok) return one(deps, visit, changed);
-  return redirectAfterPost(`${PATH}/${params.tracker_id}`, 'tracker-changed');
-}
-
-async function change(
-  deps: InstallDeps,
-  visit: Visit,
-  method: 'POST' | 'DELETE',
-  path: string,
-  done: string,
-): Promise<Reply> {
-  const params = paramsOf(visit);
-  const changed = await visit.api(method, path, { params });
-  if (!changed.ok) return one(deps, visit, changed);
-  return redirectAfterPost(done === 'tracker-deleted' ? PATH : `${PATH}/${params.tracker_id}`, done);
-}
-
-async function askDelete(visit: Visit): Promise<Reply> {
-  const tracker = await find(visit);
-  if ('ok' in tracker) return list(visit, tracker);
-  return ask(visit, {
-    title: `Delete “${tracker.name}”?`,
-    section: 'Websites',
-    text: html`<p>Its pixel collects nothing more, and it cannot be brought back. Sessions, receipts and usage stay
-        readable until they expire.</p>`,
-    action: `${PATH}/${tracker.id}/delete`,
-    button: 'Delete the tracker',
-    back: `${PATH}/${tracker.id}`,
-  });
 }

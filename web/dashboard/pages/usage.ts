@@ -1,9 +1,10 @@
+import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
-import type { Allowance } from '../../../queries/lookup/allowances.ts';
-import type { KeyRow } from '../../../queries/partners/partners.ts';
-import type { LookupDay, Range, ReadTrackerDays, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
+import { type Allowance, readAllowance } from '../../../queries/lookup/allowances.ts';
+import { type KeyRow, listLatestKeys } from '../../../queries/partners/partners.ts';
+import type { LookupDay, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
 import { csvAnswer } from '../answers.ts';
-import { listTrackers, type Visit } from '../api.ts';
+import { listTrackers, type PageContext } from '../api.ts';
 import {
   count,
   filterForm,
@@ -16,46 +17,38 @@ import {
   tiles,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { get, type PageRoute } from '../routes.ts';
 import { linkTo, periodBefore } from '../scope.ts';
-import { lookupChart, OUTCOME_GROUPS, POLLS, splitAt, sum } from './overview.ts';
-
-export interface UsageDeps {
-  readonly lookups: (partnerId: string, range: Range) => Promise<readonly LookupDay[]>;
-  readonly trackerDays: ReadTrackerDays;
-  /** What has been used of the allowances of this UTC day. */
-  readonly allowance: (partnerId: string) => Promise<Allowance>;
-  readonly keys: (partnerId: string) => Promise<readonly KeyRow[]>;
-}
+import { lookupChart, OUTCOME_GROUPS, POLLS, readLookups, splitAt, sum } from './overview.ts';
 
 const PATH = '/dashboard/usage';
 
 /** What keys and websites have used, and how near their limits are. */
-export const usagePages = (deps: UsageDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => usage(deps, visit) },
-  { method: 'GET', path: `${PATH}.csv`, handle: (visit) => csv(deps, visit) },
-];
+export const usagePages: readonly PageRoute[] = [get(PATH, usage), get(`${PATH}.csv`, csv)];
 
-async function usage(deps: UsageDeps, visit: Visit): Promise<Reply> {
-  const { partner_id } = visit.user;
-  const { period, trackerId } = visit.scope;
+const keysOf = ({ reads, user, request }: PageContext): Promise<readonly KeyRow[]> =>
+  listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt));
+
+async function usage(page: PageContext): Promise<Reply> {
+  const { reads, user, scope, request } = page;
+  const { period, trackerId } = scope;
   const before = periodBefore(period);
   const [{ trackers, failed }, allLookups, days, keys, allowance] = await Promise.all([
-    listTrackers(visit),
-    deps.lookups(partner_id, { from: before.from, to: period.to }),
-    deps.trackerDays(partner_id, trackerId, period),
-    deps.keys(partner_id),
-    deps.allowance(partner_id),
+    listTrackers(page),
+    readLookups(page, { from: before.from, to: period.to }),
+    reads.trackerDays(user.partner_id, trackerId, period),
+    keysOf(page),
+    readAllowance(reads.pool, user.partner_id, request.receivedAt),
   ]);
   const [lookupsBefore, lookups] = splitAt(allLookups, period);
   const all = sum(lookups, ({ requests }) => requests);
   const saved = sum(lookups, ({ cache_hits }) => cache_hits);
-  return show(visit, {
+  return show(page, {
     title: 'Usage',
     section: 'Usage and billing',
     refused: failed,
-    actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, visit.scope.query)}">Download as CSV</a>`,
-    content: html`${filterForm(visit, trackers)}
+    actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, page.scope.query)}">Download as CSV</a>`,
+    content: html`${filterForm(page, trackers)}
     ${tiles([
       {
         name: 'Lookup requests',
@@ -146,12 +139,9 @@ function byTracker(days: readonly TrackerDay[], nameOf: (trackerId: string) => s
   );
 }
 
-async function csv(deps: UsageDeps, visit: Visit): Promise<Reply> {
-  const { period } = visit.scope;
-  const [lookups, keys] = await Promise.all([
-    deps.lookups(visit.user.partner_id, period),
-    deps.keys(visit.user.partner_id),
-  ]);
+async function csv(page: PageContext): Promise<Reply> {
+  const { period } = page.scope;
+  const [lookups, keys] = await Promise.all([readLookups(page, period), keysOf(page)]);
   const names = new Map(keys.map(({ key_id, name }) => [key_id, name]));
   return csvAnswer(
     `doorplate-usage-${period.days[0]}-${period.days.at(-1)}.csv`,

@@ -1,12 +1,29 @@
 /** How an endpoint takes its deliveries, in words and as lines. */
+
+import { readHealth } from '../../../read-api/webhooks/health.ts';
 import {
   type EndpointHealth,
   failureText,
   type HourOfAttempts,
 } from '../../../read-api/webhooks/health-schemas.ts';
-import type { Visit } from '../api.ts';
+import type { PageContext } from '../api.ts';
 import { lineChart } from '../charts.ts';
 import { badge, type Content, count, type Html, html, tiles } from '../components.ts';
+
+/** Waits until what the store has of endpoints and their deliveries can be read. */
+export const waitForDeliveries = ({ reads }: PageContext): Promise<boolean> =>
+  reads.waitForHead(['webhooks', 'deliveries', 'payloads'])();
+
+/** Reads the health of the partner's endpoints: of one, or (null) of all that are not deleted. */
+export async function readHealthOf(
+  page: PageContext,
+  webhookId: string | null,
+): Promise<readonly EndpointHealth[]> {
+  const { reads, user, request } = page;
+  await waitForDeliveries(page);
+  const query = { partnerId: user.partner_id, webhookId, probeMs: reads.probeMs, now: request.receivedAt };
+  return readHealth(reads.db, query);
+}
 
 /** The state of an endpoint in a word. */
 export function stateBadge({ state }: EndpointHealth): Html {
@@ -29,20 +46,20 @@ export function stateBadge({ state }: EndpointHealth): Html {
 }
 
 /** What the state means now; null where the word says all. */
-export function stateDetail(visit: Visit, health: EndpointHealth): Content {
+export function stateDetail(page: PageContext, health: EndpointHealth): Content {
   const { state, since, failures_in_row: failures } = health;
   const why = failureText(health);
   const reason = why === '' ? '' : `, ${why}`;
   switch (state) {
     case 'failing':
-      return html`${failures === 1 ? 'The last attempt failed' : `The last ${count(failures)} attempts failed`}${reason}${nextTry(visit, health)}`;
+      return html`${failures === 1 ? 'The last attempt failed' : `The last ${count(failures)} attempts failed`}${reason}${nextTry(page, health)}`;
     case 'held_back':
-      return html`Since ${visit.time(since)}: ${count(failures)} failures in a row${reason}${nextTry(visit, health)}`;
+      return html`Since ${page.time(since)}: ${count(failures)} failures in a row${reason}${nextTry(page, health)}`;
     case 'suspended':
-      return html`Since ${visit.time(since)}: the account is suspended`;
+      return html`Since ${page.time(since)}: the account is suspended`;
     case 'paused':
     case 'deleted':
-      return html`Since ${visit.time(since)}`;
+      return html`Since ${page.time(since)}`;
     case 'healthy':
     case 'unused':
       return null;
@@ -53,12 +70,12 @@ export function stateDetail(visit: Visit, health: EndpointHealth): Content {
 export const resumptionOf = ({ state }: EndpointHealth): string =>
   state === 'suspended' ? 'the operator resumes the account' : 'the endpoint is enabled';
 
-const nextTry = (visit: Visit, { next_try_at }: EndpointHealth): Content =>
-  next_try_at === null ? '' : html`; next try ${soon(visit, next_try_at)}`;
+const nextTry = (page: PageContext, { next_try_at }: EndpointHealth): Content =>
+  next_try_at === null ? '' : html`; next try ${soon(page, next_try_at)}`;
 
 /** `in 40 seconds`; a time that has passed: `at any moment`. */
-export const soon = (visit: Visit, iso: string): Content =>
-  Date.parse(iso) <= visit.request.receivedAt ? 'at any moment' : visit.ago(iso);
+export const soon = (page: PageContext, iso: string): Content =>
+  Date.parse(iso) <= page.request.receivedAt ? 'at any moment' : page.ago(iso);
 
 const HOUR_MS = 3_600_000;
 
@@ -77,14 +94,14 @@ export function startOf(span: Span, now: number): number {
 }
 
 /** The success rate and response time of an endpoint, as figures and as lines. Times without an attempt have no point. */
-export function attemptCharts(visit: Visit, span: Span, hours: readonly HourOfAttempts[]): Html {
+export function attemptCharts(page: PageContext, span: Span, hours: readonly HourOfAttempts[]): Html {
   const { text, step } = SPANS[span];
   const all = total(hours);
   if (all.attempts === 0) return html`<p>No attempts in the ${text.toLowerCase()}.</p>`;
   const steps = [...Map.groupBy(hours, ({ hour }) => Math.floor(Date.parse(hour) / (step * HOUR_MS)))].map(
     ([nth, some]) => ({ at: nth * step * HOUR_MS, ...total(some) }),
   );
-  const label = labelIn(visit.user.time_zone, span);
+  const label = labelIn(page.user.time_zone, span);
   const answered = steps.filter((some) => some.answered > 0);
   return html`${tiles([
     { name: 'Success rate', value: `${rate(all)} %` },

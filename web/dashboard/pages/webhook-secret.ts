@@ -2,10 +2,10 @@ import type { Reply } from '../../../http/contract/route.ts';
 import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import { failureText } from '../../../read-api/webhooks/health-schemas.ts';
-import { mayChange, type Refused, type Visit } from '../api.ts';
+import { mayChange, type PageContext, type Refused } from '../api.ts';
 import { badge, type Content, copyable, form, html, panel, secretOnce } from '../components.ts';
 import { ask, show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
+import { filled, get, type PageRoute, post } from '../routes.ts';
 import { verificationSnippets } from './webhook-snippets.ts';
 
 export type WithSecret = WebhookBody & { readonly signing_secret: string };
@@ -16,30 +16,19 @@ const WEBHOOK = '/v1/webhooks/:webhook_id';
 /** How long both secrets sign. */
 const OVERLAP_MS = 86_400_000;
 
-const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
-const pathOf = (visit: Visit): string => `${PATH}/${encodeURIComponent(paramsOf(visit).webhook_id)}`;
+const pathOf = ({ request }: PageContext): string => filled(`${PATH}/:webhook_id`, request.params);
 
-type ShowEndpoint = (visit: Visit, refused: Refused) => Promise<Reply>;
+type ShowEndpoint = (page: PageContext, refused: Refused) => Promise<Reply>;
 
 /** The rotation of a signing secret: a question, the new secret once, and the steps until the old one ends. */
 export const rotationPages = (showEndpoint: ShowEndpoint): PageRoute[] => [
-  {
-    method: 'GET',
-    path: `${PATH}/:webhook_id/rotate`,
-    needs: 'member',
-    handle: (visit) => rotation(visit, showEndpoint),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/:webhook_id/rotate`,
-    needs: 'member',
-    handle: (visit) => rotate(visit, showEndpoint),
-  },
+  get(`${PATH}/:webhook_id/rotate`, (page) => rotation(page, showEndpoint), { needs: 'member' }),
+  post(`${PATH}/:webhook_id/rotate`, 'member', (page) => rotate(page, showEndpoint)),
 ];
 
 /** Shows the secret of a new endpoint, once. */
-export const secretPage = (visit: Visit, { id, name, signing_secret }: WithSecret): Reply =>
-  show(visit, {
+export const secretPage = (page: PageContext, { id, name, signing_secret }: WithSecret): Reply =>
+  show(page, {
     title: 'Your new endpoint',
     section: 'Webhooks',
     content: html`${secretOnce(`Signing secret of “${name}”`, signing_secret)}
@@ -50,47 +39,44 @@ export const secretPage = (visit: Visit, { id, name, signing_secret }: WithSecre
       <p><a class="button" href="${PATH}/${id}">I have kept it</a></p>`,
   });
 
-async function rotation(visit: Visit, showEndpoint: ShowEndpoint): Promise<Reply> {
-  const found = await visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
-  if (!found.ok) return showEndpoint(visit, found);
+async function rotation(page: PageContext, showEndpoint: ShowEndpoint): Promise<Reply> {
+  const found = await page.api<WebhookBody>('GET', WEBHOOK);
+  if (!found.ok) return showEndpoint(page, found);
   const { name, secret_rotation_until } = found.body;
-  if (secret_rotation_until !== null) return steps(visit, found.body, null);
-  return ask(visit, {
+  if (secret_rotation_until !== null) return steps(page, found.body, null);
+  return ask(page, {
     title: `Rotate the secret of “${name}”?`,
     section: 'Webhooks',
     text: html`<p>A new secret is shown once and signs from now on. For 24 hours the present one signs as well, so no delivery
         is lost while you put the new one on your servers. The steps follow on the next page.</p>
       <p>For these 24 hours the secret cannot be rotated again: keep the new one when it is shown. If you lose it, you have to wait 24
         hours for another.</p>`,
-    action: `${pathOf(visit)}/rotate`,
+    action: `${pathOf(page)}/rotate`,
     button: 'Rotate the secret',
-    back: pathOf(visit),
+    back: pathOf(page),
     isFinal: false,
   });
 }
 
-async function rotate(visit: Visit, showEndpoint: ShowEndpoint): Promise<Reply> {
-  const rotated = await visit.api<WithSecret>('POST', `${WEBHOOK}/rotate-secret`, {
-    params: paramsOf(visit),
-  });
-  return rotated.ok ? steps(visit, rotated.body, rotated.body.signing_secret) : showEndpoint(visit, rotated);
+async function rotate(page: PageContext, showEndpoint: ShowEndpoint): Promise<Reply> {
+  const rotated = await page.api<WithSecret>('POST', `${WEBHOOK}/rotate-secret`);
+  return rotated.ok ? steps(page, rotated.body, rotated.body.signing_secret) : showEndpoint(page, rotated);
 }
 
 /** `secret`: shown now; null: it was shown when the rotation began. */
-async function steps(visit: Visit, webhook: WebhookBody, secret: string | null): Promise<Reply> {
-  const at = pathOf(visit);
-  const history = await visit.api<{ readonly deliveries: readonly DeliveryBody[] }>(
+async function steps(page: PageContext, webhook: WebhookBody, secret: string | null): Promise<Reply> {
+  const at = pathOf(page);
+  const history = await page.api<{ readonly deliveries: readonly DeliveryBody[] }>(
     'GET',
     `${WEBHOOK}/deliveries`,
-    { params: paramsOf(visit) },
   );
   const deliveries = history.ok ? history.body.deliveries : [];
   const began = Date.parse(webhook.secret_rotation_until ?? '') - OVERLAP_MS;
   const test = deliveries.find(
     ({ type, created_at }) => type === 'webhook.test' && Date.parse(created_at) >= began,
   );
-  const until = visit.time(webhook.secret_rotation_until);
-  return show(visit, {
+  const until = page.time(webhook.secret_rotation_until);
+  return show(page, {
     title: `Rotation of “${webhook.name}”`,
     section: 'Webhooks',
     content: html`${panel(
@@ -109,12 +95,12 @@ async function steps(visit: Visit, webhook: WebhookBody, secret: string | null):
     )}
     ${panel(
       '3. Send a test',
-      html`<p>${testState(visit, test, at)}</p>
+      html`<p>${testState(page, test, at)}</p>
         ${
-          mayChange(visit) &&
+          mayChange(page) &&
           webhook.enabled &&
           form(
-            visit,
+            page,
             `${at}/test`,
             html`<input type="hidden" name="from" value="rotation"><button class="quiet">Send a test</button>`,
           )
@@ -125,10 +111,10 @@ async function steps(visit: Visit, webhook: WebhookBody, secret: string | null):
   });
 }
 
-function testState(visit: Visit, test: DeliveryBody | undefined, at: string): Content {
+function testState(page: PageContext, test: DeliveryBody | undefined, at: string): Content {
   if (test === undefined)
     return 'A test shows that your servers accept the new secret. None was sent since the rotation began.';
-  const link = html`<a href="${at}/deliveries/${test.id}">The test</a> of ${visit.ago(test.created_at)}`;
+  const link = html`<a href="${at}/deliveries/${test.id}">The test</a> of ${page.ago(test.created_at)}`;
   if (test.state === 'delivered') return html`${badge('delivered', 'good')} ${link} was accepted.`;
   const failure = failureText(test);
   if (failure === '')

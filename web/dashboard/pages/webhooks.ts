@@ -1,20 +1,33 @@
+import { asUuid } from '../../../http/contract/parameters.ts';
 import type { Reply } from '../../../http/contract/route.ts';
+import type { ErrorCode } from '../../../http/errors/error-catalog.ts';
 import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type {
   WebhookBody,
   WebhookLimits,
   WebhookWorker,
 } from '../../../read-api/webhooks/endpoint-schemas.ts';
-import type { EndpointHealth, HourOfAttempts } from '../../../read-api/webhooks/health-schemas.ts';
+import { readAttempts } from '../../../read-api/webhooks/health.ts';
+import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
-import { type ApiAnswer, listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
 import {
+  commandOf,
+  listTrackers,
+  mayChange,
+  type PageContext,
+  type Refused,
+  refusedWith,
+  textOf,
+} from '../api.ts';
+import {
+  type Content,
   checkbox,
   count,
   counted,
   facts,
   field,
   form,
+  type Html,
   html,
   namesOfTrackers,
   nothingYet,
@@ -23,13 +36,23 @@ import {
   pager,
   panel,
   select,
+  type Trackers,
   tableOr,
   tiles,
   trackerSelect,
 } from '../components.ts';
-import { ask, show } from '../layout.ts';
-import type { PageRoute } from '../routes.ts';
-import { attemptCharts, SPANS, type Span, startOf, stateBadge, stateDetail } from './webhook-health.ts';
+import { type Page, show } from '../layout.ts';
+import { action, type Done, type Resource, resourceRoutes, showOne } from '../resource.ts';
+import { filled, get, type PageRoute, post } from '../routes.ts';
+import {
+  attemptCharts,
+  readHealthOf,
+  SPANS,
+  type Span,
+  startOf,
+  stateBadge,
+  stateDetail,
+} from './webhook-health.ts';
 import { rotationPages, secretPage, type WithSecret } from './webhook-secret.ts';
 import { verificationSnippets } from './webhook-snippets.ts';
 
@@ -39,55 +62,60 @@ const EVENTS = [
   ['reveal.completed', 'A reveal is complete'],
 ] as const;
 
-/** What the pages of endpoints need beyond the API's routes. */
-export interface WebhookDeps {
-  /** null: all of the partner's endpoints that are not deleted. */
-  readonly health: (visit: Visit, webhookId: string | null) => Promise<readonly EndpointHealth[]>;
-  /** Attempts by hour from `since` on (milliseconds). */
-  readonly attempts: (visit: Visit, webhookId: string, since: number) => Promise<readonly HourOfAttempts[]>;
-  /** Sends a sample of an event, with made-up data, to one endpoint. */
-  readonly sendSample: (
-    visit: Visit,
-    webhookId: string,
-    type: DeliveryBody['type'],
-  ) => Promise<ApiAnswer<{ readonly delivery_id: string }>>;
-}
+/** Sends a sample of an event, with made-up data, to one endpoint. */
+export type SendSample = (
+  partnerId: string,
+  webhookId: string,
+  command: ReturnType<typeof commandOf>,
+  type: DeliveryBody['type'],
+) => Promise<{ readonly ok: true } | { readonly ok: false; readonly refusal: ErrorCode }>;
 
 const WEBHOOK = '/v1/webhooks/:webhook_id';
 
+const endpoints: Resource<WebhookBody> = {
+  path: `${PATH}/:webhook_id`,
+  find: ({ api }) => api<WebhookBody>('GET', WEBHOOK),
+  missing: (page, why) => list(page, why),
+  show: async (page, webhook, refused) =>
+    show(page, { ...endpointView(page, await loadEndpoint(page, webhook)), refused }),
+  actions: [
+    action('', 'member', (page) => update(page, changesIn(page)), 'webhook-changed'),
+    action('pause', 'member', (page) => update(page, { enabled: false }), 'webhook-paused'),
+    action('enable', 'member', (page) => update(page, { enabled: true }), 'webhook-enabled'),
+    action('delete', 'member', ({ api }) => api('DELETE', WEBHOOK), 'webhook-deleted', {
+      ask: askDelete,
+      leadsTo: PATH,
+    }),
+  ],
+};
+
+function askDelete(_page: PageContext, { name, deliveries }: WebhookBody) {
+  return {
+    title: `Delete “${name}”?`,
+    section: 'Webhooks',
+    text: html`<p>${counted(deliveries.pending, 'pending delivery is', 'pending deliveries are')} cancelled, and nothing more is
+        sent. The endpoint cannot be brought back; its history stays for 90 days.</p>`,
+    button: 'Delete the endpoint',
+  } as const;
+}
+
+const changesIn = (page: PageContext) => ({
+  name: textOf(page, 'name'),
+  events: page.form.getAll('events'),
+});
+
 /** The partner's webhook endpoints: all of them, one, and what can be done with it. */
-export const webhookPages = (deps: WebhookDeps): PageRoute[] => [
-  { method: 'GET', path: PATH, handle: (visit) => list(deps, visit) },
-  { method: 'POST', path: PATH, needs: 'member', handle: (visit) => create(deps, visit) },
-  { method: 'GET', path: `${PATH}/:webhook_id`, handle: (visit) => one(deps, visit) },
-  { method: 'POST', path: `${PATH}/:webhook_id`, needs: 'member', handle: (visit) => change(deps, visit) },
-  {
-    method: 'POST',
-    path: `${PATH}/:webhook_id/pause`,
-    needs: 'member',
-    handle: (visit) => enable(deps, visit, false),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/:webhook_id/enable`,
-    needs: 'member',
-    handle: (visit) => enable(deps, visit, true),
-  },
-  { method: 'POST', path: `${PATH}/:webhook_id/test`, needs: 'member', handle: (visit) => test(deps, visit) },
-  {
-    method: 'GET',
-    path: `${PATH}/:webhook_id/delete`,
-    needs: 'member',
-    handle: (visit) => askDelete(deps, visit),
-  },
-  {
-    method: 'POST',
-    path: `${PATH}/:webhook_id/delete`,
-    needs: 'member',
-    handle: (visit) => remove(deps, visit),
-  },
-  ...rotationPages((visit, refused) => one(deps, visit, refused)),
+export const webhookPages = (sendSample: SendSample): PageRoute[] => [
+  get(PATH, (page) => list(page)),
+  post(PATH, 'member', create),
+  ...resourceRoutes(endpoints),
+  post(`${endpoints.path}/test`, 'member', (page) => test(sendSample, page)),
+  ...rotationPages(endpoint),
 ];
+
+const endpoint = (page: PageContext, refused: Refused): Promise<Reply> => showOne(endpoints, page, refused);
+
+const update = ({ api }: PageContext, body: object): Promise<Done> => api('PATCH', WEBHOOK, { body });
 
 interface WebhookList {
   readonly webhooks: readonly WebhookBody[];
@@ -95,42 +123,19 @@ interface WebhookList {
   readonly worker: WebhookWorker;
 }
 
-async function list(deps: WebhookDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
+async function list(page: PageContext, refused: Refused = null): Promise<Reply> {
   const [listed, { trackers }, health] = await Promise.all([
-    visit.api<WebhookList>('GET', '/v1/webhooks'),
-    listTrackers(visit),
-    deps.health(visit, null),
+    page.api<WebhookList>('GET', '/v1/webhooks'),
+    listTrackers(page),
+    readHealthOf(page, null),
   ]);
   const webhooks = listed.ok ? listed.body.webhooks : [];
-  const healthOf = new Map(health.map((one) => [one.webhook_id, one]));
-  const chosen = refused === null ? EVENTS.map(([event]) => event as string) : visit.form.getAll('events');
-  return show(visit, {
+  return show(page, {
     title: 'Webhooks',
     section: 'Webhooks',
     refused: refused ?? (listed.ok ? null : listed),
-    content: html`${listed.ok && listed.body.worker.status !== 'running' && slow(visit, listed.body.worker)}
-    ${tableOr(
-      nothingYet(
-        'No endpoints yet',
-        html`An endpoint is a URL of yours that gets a signed request for each new session or completed reveal.
-          ${mayChange(visit) ? 'Create the first one below, then send it a test.' : OTHERS_ADD}`,
-      ),
-      'Endpoints',
-      ['Name', 'State', 'URL', 'Events', 'Pending', 'Delivered', 'Failed'],
-      webhooks.map((webhook) => {
-        const its = healthOf.get(webhook.id);
-        return [
-          html`<a href="${PATH}/${webhook.id}">${webhook.name}</a>`,
-          its && html`${stateBadge(its)} <small>${stateDetail(visit, its)}</small>`,
-          html`<code>${webhook.url}</code>`,
-          webhook.events.join(', '),
-          count(webhook.deliveries.pending),
-          count(webhook.deliveries.delivered),
-          count(webhook.deliveries.failed),
-        ];
-      }),
-      { numeric: [4, 5, 6] },
-    )}
+    content: html`${listed.ok && listed.body.worker.status !== 'running' && slow(page, listed.body.worker)}
+    ${endpointTable(page, webhooks, health)}
     ${
       listed.ok &&
       webhooks.length > 0 &&
@@ -139,88 +144,111 @@ async function list(deps: WebhookDeps, visit: Visit, refused: Refused = null): P
         null,
       )
     }
-    ${
-      mayChange(visit) &&
-      panel(
-        'Create an endpoint',
-        form(
-          visit,
-          PATH,
-          html`${field('Name', 'name', { value: textOf(visit, 'name'), required: true, maxlength: 100 })}
-          ${field('URL', 'url', { type: 'url', value: textOf(visit, 'url'), required: true, maxlength: 2048, hint: 'https on port 443. It cannot be changed later.' })}
-          <fieldset><legend>Events</legend>${EVENTS.map(([event, text]) => checkbox(text, 'events', event, chosen.includes(event)))}</fieldset>
-          ${trackerSelect(trackers, textOf(visit, 'tracker_id'), 'All websites')}
-          <button>Create the endpoint</button>`,
-        ),
-      )
-    }`,
+    ${mayChange(page) && createPanel(page, trackers, refused)}`,
   });
 }
 
-const slow = (visit: Visit, { last_seen_at, due }: WebhookWorker) =>
+function endpointTable(
+  page: PageContext,
+  webhooks: readonly WebhookBody[],
+  health: readonly EndpointHealth[],
+): Html {
+  const healthOf = new Map(health.map((one) => [one.webhook_id, one]));
+  return tableOr(
+    nothingYet(
+      'No endpoints yet',
+      html`An endpoint is a URL of yours that gets a signed request for each new session or completed reveal.
+          ${mayChange(page) ? 'Create the first one below, then send it a test.' : OTHERS_ADD}`,
+    ),
+    'Endpoints',
+    ['Name', 'State', 'URL', 'Events', 'Pending', 'Delivered', 'Failed'],
+    webhooks.map((webhook) => {
+      const its = healthOf.get(webhook.id);
+      return [
+        html`<a href="${PATH}/${webhook.id}">${webhook.name}</a>`,
+        its && html`${stateBadge(its)} <small>${stateDetail(page, its)}</small>`,
+        html`<code>${webhook.url}</code>`,
+        webhook.events.join(', '),
+        count(webhook.deliveries.pending),
+        count(webhook.deliveries.delivered),
+        count(webhook.deliveries.failed),
+      ];
+    }),
+    { numeric: [4, 5, 6] },
+  );
+}
+
+function createPanel(page: PageContext, trackers: Trackers, refused: Refused): Html {
+  const chosen = refused === null ? EVENTS.map(([event]) => event as string) : page.form.getAll('events');
+  return panel(
+    'Create an endpoint',
+    form(
+      page,
+      PATH,
+      html`${field('Name', 'name', { value: textOf(page, 'name'), required: true, maxlength: 100 })}
+          ${field('URL', 'url', { type: 'url', value: textOf(page, 'url'), required: true, maxlength: 2048, hint: 'https on port 443. It cannot be changed later.' })}
+          ${eventBoxes(chosen)}
+          ${trackerSelect(trackers, textOf(page, 'tracker_id'), 'All websites')}
+          <button>Create the endpoint</button>`,
+    ),
+  );
+}
+
+const eventBoxes = (chosen: readonly string[]): Html =>
+  html`<fieldset><legend>Events</legend>${EVENTS.map(([event, text]) => checkbox(text, 'events', event, chosen.includes(event)))}</fieldset>`;
+
+const slow = (page: PageContext, { last_seen_at, due }: WebhookWorker) =>
   notice(
-    html`<p>Deliveries are not being sent just now: the service's worker was last seen ${visit.ago(last_seen_at)}, and
+    html`<p>Deliveries are not being sent just now: the service's worker was last seen ${page.ago(last_seen_at)}, and
       ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost. Ask whoever runs the service.</p>`,
   );
 
-async function create(deps: WebhookDeps, visit: Visit): Promise<Reply> {
-  const tracker = textOf(visit, 'tracker_id');
-  const made = await visit.api<WithSecret>('POST', '/v1/webhooks', {
+async function create(page: PageContext): Promise<Reply> {
+  const tracker = textOf(page, 'tracker_id');
+  const made = await page.api<WithSecret>('POST', '/v1/webhooks', {
     body: {
-      name: textOf(visit, 'name'),
-      url: textOf(visit, 'url'),
-      events: visit.form.getAll('events'),
+      name: textOf(page, 'name'),
+      url: textOf(page, 'url'),
+      events: page.form.getAll('events'),
       tracker_id: tracker === '' ? null : tracker,
     },
   });
-  return made.ok ? secretPage(visit, made.body) : list(deps, visit, made);
+  return made.ok ? secretPage(page, made.body) : list(page, made);
 }
 
-const paramsOf = ({ request }: Visit) => ({ webhook_id: request.params.webhook_id ?? '' });
-const pathOf = (visit: Visit): string => `${PATH}/${encodeURIComponent(paramsOf(visit).webhook_id)}`;
+const pathOf = ({ request }: PageContext): string => filled(endpoints.path, request.params);
 
-async function one(deps: WebhookDeps, visit: Visit, refused: Refused = null): Promise<Reply> {
-  const found = await visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
-  if (!found.ok) return list(deps, visit, found);
-  const webhook = found.body;
-  const span: Span = visit.query.get('span') === 'week' ? 'week' : 'day';
-  const since = startOf(span, visit.request.receivedAt);
+async function loadEndpoint(page: PageContext, webhook: WebhookBody) {
+  const { reads, user, query, request } = page;
+  const span: Span = query.get('span') === 'week' ? 'week' : 'day';
   const [{ trackers }, [health], hours] = await Promise.all([
-    listTrackers(visit),
-    deps.health(visit, webhook.id),
-    deps.attempts(visit, webhook.id, since),
+    listTrackers(page),
+    readHealthOf(page, webhook.id),
+    readAttempts(reads.db, user.partner_id, webhook.id, startOf(span, request.receivedAt)),
   ]);
-  const at = pathOf(visit);
+  return { webhook, span, health, hours, nameOf: namesOfTrackers(trackers) };
+}
+type Endpoint = Awaited<ReturnType<typeof loadEndpoint>>;
+
+function endpointView(page: PageContext, { webhook, span, health, hours, nameOf }: Endpoint): Page {
+  const at = pathOf(page);
   const isLive = webhook.deleted_at === null;
-  const attention = health && isLive ? healthNotice(visit, health, webhook, at) : null;
-  return show(visit, {
+  const attention = health && isLive ? healthNotice(page, health, webhook, at) : null;
+  return {
     title: webhook.name,
     section: 'Webhooks',
-    refused,
     actions: html`<a class="button quiet" href="${at}/deliveries">Delivery history</a>`,
     content: html`${attention}
     ${facts([
-      ['State', health && html`${stateBadge(health)} ${attention === null && stateDetail(visit, health)}`],
+      ['State', health && html`${stateBadge(health)} ${attention === null && stateDetail(page, health)}`],
       ['URL', html`<code>${webhook.url}</code>`],
       ['Events', webhook.events.join(', ')],
-      [
-        'Website',
-        webhook.tracker_id === null
-          ? 'all'
-          : html`<a href="/dashboard/trackers/${webhook.tracker_id}">${namesOfTrackers(trackers)(webhook.tracker_id)}</a>`,
-      ],
-      ['Created', visit.time(webhook.created_at)],
-      ['Last attempt', visit.ago(health?.last_attempt_at ?? null)],
-      ['Signing secret', secretState(visit, webhook, at)],
+      ['Website', websiteOf(webhook, nameOf)],
+      ['Created', page.time(webhook.created_at)],
+      ['Last attempt', page.ago(health?.last_attempt_at ?? null)],
+      ['Signing secret', secretState(page, webhook, at)],
     ])}
-    ${panel(
-      'Attempts',
-      html`<p>${Object.entries(SPANS).map(([name, { text }]) =>
-        name === span
-          ? html`<strong>${text}</strong> `
-          : html`<a href="${at}${name === 'day' ? '' : `?span=${name}`}">${text}</a> `,
-      )}</p>${attemptCharts(visit, span, hours)}`,
-    )}
+    ${panel('Attempts', html`<p>${spanLinks(span, at)}</p>${attemptCharts(page, span, hours)}`)}
     <section><h2>Deliveries of the last 90 days</h2>
       ${tiles(
         Object.entries(webhook.deliveries).map(([state, n]) => ({
@@ -229,17 +257,27 @@ async function one(deps: WebhookDeps, visit: Visit, refused: Refused = null): Pr
           href: `${at}/deliveries?status=${state}`,
         })),
       )}</section>
-    ${isLive && mayChange(visit) && testPanel(visit, webhook, at)}
+    ${isLive && mayChange(page) && testPanel(page, webhook, at)}
     ${panel(
       'Verify what arrives',
       html`<p>Your server checks with the signing secret that a delivery comes from here, over the raw bytes of the body,
         and that it is not older than five minutes. While a secret is rotated there are two signatures: one that fits is
         enough.</p>${verificationSnippets()}`,
     )}
-    ${isLive && mayChange(visit) && manage(visit, webhook, at)}
+    ${isLive && mayChange(page) && manage(page, webhook, at)}
     <p><a href="${PATH}">All endpoints</a></p>`,
-  });
+  };
 }
+
+const websiteOf = ({ tracker_id }: WebhookBody, nameOf: Endpoint['nameOf']): Content =>
+  tracker_id === null ? 'all' : html`<a href="/dashboard/trackers/${tracker_id}">${nameOf(tracker_id)}</a>`;
+
+const spanLinks = (span: Span, at: string): Content =>
+  Object.entries(SPANS).map(([name, { text }]) =>
+    name === span
+      ? html`<strong>${text}</strong> `
+      : html`<a href="${at}${name === 'day' ? '' : `?span=${name}`}">${text}</a> `,
+  );
 
 /** How many deliveries wait, and how many have failed. */
 export function leftText({ pending, failed }: WebhookBody['deliveries']): string {
@@ -252,29 +290,28 @@ export function leftText({ pending, failed }: WebhookBody['deliveries']): string
 }
 
 /** What an endpoint that fails needs, and how to go on after an outage. */
-function healthNotice(visit: Visit, health: EndpointHealth, { deliveries }: WebhookBody, at: string) {
+function healthNotice(page: PageContext, health: EndpointHealth, { deliveries }: WebhookBody, at: string) {
   const isFailing = health.state === 'held_back' || health.state === 'failing';
   if (!isFailing && deliveries.failed === 0) return null;
   const waiting = leftText(deliveries);
-  const recover = mayChange(visit) && html` <a href="${at}/recover">Retry what failed or waits…</a>`;
+  const recover = mayChange(page) && html` <a href="${at}/recover">Retry what failed or waits…</a>`;
   if (health.state === 'held_back') {
     return notice(
-      html`<p><strong>${stateBadge(health)} ${stateDetail(visit, health)}.</strong> One delivery at a time tries the endpoint
+      html`<p><strong>${stateBadge(health)} ${stateDetail(page, health)}.</strong> One delivery at a time tries the endpoint
         until it answers; then all go on by themselves. ${waiting} Mend the receiver first.${recover}</p>`,
       'bad',
     );
   }
   return notice(
-    html`<p>${isFailing && html`<strong>${stateBadge(health)} ${stateDetail(visit, health)}.</strong> `}${waiting}${recover}</p>`,
+    html`<p>${isFailing && html`<strong>${stateBadge(health)} ${stateDetail(page, health)}.</strong> `}${waiting}${recover}</p>`,
   );
 }
 
-const secretState = (visit: Visit, { secret_rotation_until, deleted_at }: WebhookBody, at: string) =>
-  secret_rotation_until === null
-    ? deleted_at === null
-      ? 'one secret signs'
-      : 'none: deleted'
-    : html`two secrets sign until ${visit.time(secret_rotation_until)}: <a href="${at}/rotate">steps of the rotation</a>`;
+function secretState(page: PageContext, { secret_rotation_until, deleted_at }: WebhookBody, at: string) {
+  if (secret_rotation_until !== null)
+    return html`two secrets sign until ${page.time(secret_rotation_until)}: <a href="${at}/rotate">steps of the rotation</a>`;
+  return deleted_at === null ? 'one secret signs' : 'none: deleted';
+}
 
 const SAMPLES = [
   ['webhook.test', 'webhook.test'],
@@ -282,12 +319,12 @@ const SAMPLES = [
   ['reveal.completed', 'reveal.completed (a sample)'],
 ] as const;
 
-const testPanel = (visit: Visit, { enabled }: WebhookBody, at: string) =>
+const testPanel = (page: PageContext, { enabled }: WebhookBody, at: string) =>
   panel(
     'Test',
     enabled
       ? form(
-          visit,
+          page,
           `${at}/test`,
           html`<p>Sends an event to this endpoint alone. Samples have made-up data: their session and receipt do not exist,
             nothing is billed, and their id begins with <code>evt_test_</code>.</p>
@@ -297,15 +334,15 @@ const testPanel = (visit: Visit, { enabled }: WebhookBody, at: string) =>
       : html`<p>The endpoint is paused. Enable it to send a test.</p>`,
   );
 
-const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
+const manage = (page: PageContext, webhook: WebhookBody, at: string) => html`
   <div class="columns">
   ${panel(
     'Change',
     form(
-      visit,
+      page,
       at,
       html`${field('Name', 'name', { value: webhook.name, required: true, maxlength: 100 })}
-      <fieldset><legend>Events</legend>${EVENTS.map(([event, text]) => checkbox(text, 'events', event, webhook.events.includes(event)))}</fieldset>
+      ${eventBoxes(webhook.events)}
       <button>Change the endpoint</button>`,
     ),
   )}
@@ -313,13 +350,13 @@ const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
     webhook.enabled ? 'Pause' : 'Enable',
     webhook.enabled
       ? form(
-          visit,
+          page,
           `${at}/pause`,
           html`<p>What is pending waits; events that happen meanwhile are not delivered later.</p>
           <button class="quiet">Pause the endpoint</button>`,
         )
       : form(
-          visit,
+          page,
           `${at}/enable`,
           html`<p>What waits is delivered; events that happened meanwhile are not.</p>
           <button>Enable the endpoint</button>`,
@@ -332,47 +369,21 @@ const manage = (visit: Visit, webhook: WebhookBody, at: string) => html`
     <a class="button danger" href="${at}/delete">Delete the endpoint…</a></p>`,
   )}`;
 
-async function update(deps: WebhookDeps, visit: Visit, body: object, done: string): Promise<Reply> {
-  const changed = await visit.api('PATCH', WEBHOOK, { params: paramsOf(visit), body });
-  return changed.ok ? redirectAfterPost(pathOf(visit), done) : one(deps, visit, changed);
-}
-
-const enable = (deps: WebhookDeps, visit: Visit, enabled: boolean): Promise<Reply> =>
-  update(deps, visit, { enabled }, enabled ? 'webhook-enabled' : 'webhook-paused');
-
-function change(deps: WebhookDeps, visit: Visit): Promise<Reply> {
-  const body = { name: textOf(visit, 'name'), events: visit.form.getAll('events') };
-  return update(deps, visit, body, 'webhook-changed');
-}
-
-async function test(deps: WebhookDeps, visit: Visit): Promise<Reply> {
-  const params = paramsOf(visit);
-  const sample = SAMPLES.find(([type]) => type === textOf(visit, 'type'))?.[0] ?? 'webhook.test';
+async function test(sendSample: SendSample, page: PageContext): Promise<Reply> {
+  const sample = SAMPLES.find(([type]) => type === textOf(page, 'type'))?.[0] ?? 'webhook.test';
   const sent =
     sample === 'webhook.test'
-      ? await visit.api<{ readonly delivery_id: string }>('POST', `${WEBHOOK}/test`, { params })
-      : await deps.sendSample(visit, params.webhook_id, sample);
-  if (!sent.ok) return one(deps, visit, sent);
-  const next = textOf(visit, 'from') === 'rotation' ? 'rotate' : 'deliveries';
-  return redirectAfterPost(`${pathOf(visit)}/${next}`, 'webhook-tested');
+      ? await page.api('POST', `${WEBHOOK}/test`)
+      : await queue(sendSample, page, sample);
+  if (!sent.ok) return endpoint(page, sent);
+  const next = textOf(page, 'from') === 'rotation' ? 'rotate' : 'deliveries';
+  return redirectAfterPost(`${pathOf(page)}/${next}`, 'webhook-tested');
 }
 
-async function askDelete(deps: WebhookDeps, visit: Visit): Promise<Reply> {
-  const found = await visit.api<WebhookBody>('GET', WEBHOOK, { params: paramsOf(visit) });
-  if (!found.ok) return list(deps, visit, found);
-  const { name, deliveries } = found.body;
-  return ask(visit, {
-    title: `Delete “${name}”?`,
-    section: 'Webhooks',
-    text: html`<p>${counted(deliveries.pending, 'pending delivery is', 'pending deliveries are')} cancelled, and nothing more is
-        sent. The endpoint cannot be brought back; its history stays for 90 days.</p>`,
-    action: `${pathOf(visit)}/delete`,
-    button: 'Delete the endpoint',
-    back: pathOf(visit),
-  });
-}
-
-async function remove(deps: WebhookDeps, visit: Visit): Promise<Reply> {
-  const removed = await visit.api('DELETE', WEBHOOK, { params: paramsOf(visit) });
-  return removed.ok ? redirectAfterPost(PATH, 'webhook-deleted') : one(deps, visit, removed);
+async function queue(sendSample: SendSample, page: PageContext, type: DeliveryBody['type']): Promise<Done> {
+  const { request, user } = page;
+  const id = asUuid(request.params.webhook_id);
+  if (id === null) return refusedWith(request, 'webhook_not_found');
+  const sent = await sendSample(user.partner_id, id, commandOf(page), type);
+  return sent.ok ? sent : refusedWith(request, sent.refusal);
 }
