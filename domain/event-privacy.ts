@@ -1,3 +1,5 @@
+import { RESULT_PRIVACY } from './webhooks/events.ts';
+
 /**
  * Visibility of event fields. `shown`: to every operator. `personal`: on request; addresses and their digests, labels,
  * URLs, free text of partners or other systems, and sealed data. `secret`: never; also every field missing from this table,
@@ -13,6 +15,13 @@ const within = (object: string, names: string): string =>
     .split(' ')
     .map((name) => `${object}.${name}`)
     .join(' ');
+
+/** Adds fields whose schema says their visibility itself. */
+function withStated(shown: string, stated: Readonly<Record<string, Sight>>): Fields {
+  const fields: Partial<Record<Sight, string>> = { shown };
+  for (const [name, sight] of Object.entries(stated)) fields[sight] = [fields[sight], name].join(' ').trim();
+  return fields;
+}
 
 const LIMITS = 'requests_per_second new_enrichments_per_day pending_enrichments company_signals expires_at';
 const CEILINGS =
@@ -186,9 +195,10 @@ export const eventPrivacy: Readonly<Record<string, Fields>> = {
   'webhooks.DeliveryQueued.v1': {
     shown: `${DELIVERY} event_id type created_at payload_expires_at source_position`,
   },
-  'webhooks.DeliveryAttempted.v1': {
-    shown: `${DELIVERY} cycle attempt started_at ended_at state http_status error next_attempt_at`,
-  },
+  'webhooks.DeliveryAttempted.v1': withStated(
+    `${DELIVERY} cycle attempt started_at ended_at state next_attempt_at`,
+    RESULT_PRIVACY,
+  ),
   'webhooks.DeliveryRetried.v1': { shown: `${DELIVERY} cycle retried_at` },
   'webhooks.DeliveriesRetried.v1': {
     shown: `${ENDPOINT} recovery_id since requested_at retried_at deliveries.*`,

@@ -5,19 +5,22 @@ import { probeEveryMs } from '../../domain/webhooks/schedule.ts';
 import { asUuid } from '../../http/contract/parameters.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
 import { reserveForDelivery } from '../../processors/webhooks/queue-admission.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
-import { webhooks } from '../../projections/webhooks/endpoints.ts';
-import { payloads } from '../../projections/webhooks/payloads.ts';
-import { countRecoverable } from '../../queries/webhooks/recoverable.ts';
-import { deliveryFields } from '../../read-api/webhooks/answer.ts';
 import {
-  type FoundDelivery,
+  type EndpointHealth,
+  readAttempts,
+  readHealth,
+} from '../../projections/webhooks/deliveries/health-readers.ts';
+import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
+import {
+  type Delivery,
   findDelivery,
   listAttempts,
   searchDeliveries,
-} from '../../read-api/webhooks/delivery-queries.ts';
-import { readAttempts, readHealth } from '../../read-api/webhooks/health.ts';
-import type { EndpointHealth } from '../../read-api/webhooks/health-schemas.ts';
+} from '../../projections/webhooks/deliveries/readers.ts';
+import { countRecoverable } from '../../projections/webhooks/deliveries/recovery-readers.ts';
+import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
+import { payloads } from '../../projections/webhooks/payloads/projection.ts';
+import { deliveryFields } from '../../read-api/webhooks/answer.ts';
 import type { Visit } from '../../web/dashboard/api.ts';
 import {
   type DeliveryDeps,
@@ -47,14 +50,14 @@ export function webhookPagesOf(
   contextOf: (visit: Visit) => CommandContext,
 ): PageRoute[] {
   const { db, pool, queue } = runtime;
-  const wait = waitForHead([webhooks.name, deliveries.name, payloads.name]);
+  const wait = waitForHead([endpoints.name, deliveries.name, payloads.name]);
   const sendTest = createSendTest({ ...runtime, reserveQueue: reserveForDelivery(queue) });
   const projected = ownWrite([deliveries.name, payloads.name]);
   const health: WebhookDeps['health'] = async ({ user, request }, webhookId) => {
     await wait();
     return endpointHealth(runtime, user.partner_id, webhookId, request.receivedAt);
   };
-  const listed = (found: FoundDelivery): ListedDelivery => ({
+  const listed = (found: Delivery): ListedDelivery => ({
     ...deliveryFields(found),
     position: found.position,
   });

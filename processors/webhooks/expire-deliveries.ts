@@ -9,6 +9,7 @@ import type { EventOf } from '../../domain/kernel/events.ts';
 import { isoTime, utcDay } from '../../domain/kernel/time.ts';
 import {
   type DeliveryEvent,
+  type DeliveryRef,
   deliveryEvents,
   PAYLOAD_PREFIX,
   payloadExpiryEvents,
@@ -26,12 +27,9 @@ export interface ExpireDeliveriesOptions extends ProcessorDeps {
   readonly signal: AbortSignal;
 }
 
-interface ExpiredRow {
-  readonly delivery_id: string;
+interface ExpiredRow extends DeliveryRef {
   /** `payload_expires_at` as PostgreSQL text, which keeps its microseconds. */
   readonly cursor: string;
-  readonly webhook_id: string;
-  readonly partner_id: string;
   readonly created_at: Date;
 }
 
@@ -92,8 +90,6 @@ export async function expireDeliveriesEarly(
     for (const chunk of inChunks(ofStream, BATCH)) await appendExpired(deps, stream, chunk);
   }
 }
-
-type DeliveryRef = Pick<ExpiredRow, 'delivery_id' | 'webhook_id' | 'partner_id'>;
 
 async function appendExpired(
   { store, clock }: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,

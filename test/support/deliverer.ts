@@ -10,7 +10,7 @@ import { Listener } from '../../platform/postgres/notifications.ts';
 import type { Target } from '../../processors/webhooks/delivery/attempt.ts';
 import { type DeliverOptions, startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
 import type { SendResult } from '../../processors/webhooks/delivery/sender.ts';
-import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
+import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries/projection.ts';
 import { aDelivery, queued, type TestDelivery, type TestEndpoint } from './deliveries.ts';
 import type { TestStack } from './test-stack.ts';
 

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import type { DeliveryError, DeliveryEvent, EndpointChangeEvent } from '../../domain/webhooks/events.ts';
-import type { SuspensionEvent } from '../../projections/webhooks/delivery-fold.ts';
+import type { SuspensionEvent } from '../../projections/webhooks/deliveries/health.ts';
 
 export interface TestEndpoint {
   readonly webhook_id: string;

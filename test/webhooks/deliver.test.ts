@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
 import { type Deliverer, openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
 import { anEndpoint, created, enabled, removed, retried, type TestEndpoint } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';

@@ -9,8 +9,8 @@ import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/even
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { DeliveryClaims } from '../../processors/webhooks/delivery/claims.ts';
 import { rebuild } from '../../projections/rebuild.ts';
-import { deliveries, forgetDeliveriesBefore } from '../../projections/webhooks/deliveries.ts';
-import { suspensionEvents } from '../../projections/webhooks/delivery-fold.ts';
+import { suspensionEvents } from '../../projections/webhooks/deliveries/health.ts';
+import { deliveries, forgetDeliveriesBefore } from '../../projections/webhooks/deliveries/projection.ts';
 import { AT } from '../lookup/lookup-events.ts';
 import {
   aDelivery,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vit
 import { buildApi } from '../../bin/api.ts';
 import { openRuntime } from '../../bin/runtime.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
-import { createTargets } from '../../queries/webhooks/webhooks.ts';
+import { createTargets } from '../../projections/webhooks/endpoints/readers.ts';
 import { workerHealth } from '../../read-api/webhooks/endpoints.ts';
 import { type Key, type ManualClock, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import { codeOf, makeTracker } from '../support/tracking.ts';

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Position, RecordedEvent, Revision } from '../../event-store/port.ts';
 import { queueWebhookEvents, subscribersAt } from '../../processors/webhooks/queue-webhook-events.ts';
-import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
 import { anEndpoint, created, enabled, removed } from '../support/deliveries.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
   stack = await startTestStack();
-  stack.project([webhooks]);
+  stack.project([endpoints]);
 });
 afterAll(() => stack.close());
 
@@ -32,7 +32,7 @@ it('returns the subscribers at each position, whatever has happened to the endpo
     await append(stream, data);
     sources.push(await append('source', { type: 'test.Happened.v1', data: {} }));
   }
-  await stack.caughtUp([webhooks]);
+  await stack.caughtUp([endpoints]);
 
   const what = { ...one, tracker_id: randomUUID(), type: 'session.created' } as const;
   const events = sources.map((position) => ({ what, position }));
@@ -52,7 +52,7 @@ it('returns nothing while the table has not reached the event, though this proce
   const one = anEndpoint();
   const position = await append(`webhooks-${one.partner_id}`, created(one, AT));
   const after = await append('source', { type: 'test.Happened.v1', data: {} });
-  await stack.caughtUp([webhooks]);
+  await stack.caughtUp([endpoints]);
   const event = [
     { what: { ...one, tracker_id: randomUUID(), type: 'session.created' } as const, position: after },
   ];
@@ -108,7 +108,7 @@ const saveEndpointsAt = (position: Position) =>
 it('stores a body before its deliveries where an earlier leader may have queued the event', async () => {
   const one = anEndpoint();
   const position = await append(`webhooks-${one.partner_id}`, created(one, AT));
-  await stack.caughtUp([webhooks]);
+  await stack.caughtUp([endpoints]);
   await saveEndpointsAt(position);
   const steps: string[] = [];
   const store: TestStack['store'] = {

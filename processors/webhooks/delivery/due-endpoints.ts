@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { aheadAfter } from '../../../domain/kernel/time.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
 import { createWakeup } from '../../../platform/clock/waiting.ts';
-import { ENDPOINT_STATE } from '../../../queries/webhooks/endpoint-state.ts';
+import { ENDPOINT_STATE } from '../../../projections/webhooks/deliveries/health-readers.ts';
 
 /** State of the endpoints with pending deliveries, over all processes. */
 export interface Watched {

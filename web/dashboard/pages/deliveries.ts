@@ -1,8 +1,8 @@
 import type { Reply } from '../../../http/contract/route.ts';
-import type { Attempt } from '../../../read-api/webhooks/delivery-queries.ts';
-import type { DeliveryBody, DeliveryState } from '../../../read-api/webhooks/delivery-schemas.ts';
+import { type EndpointHealth, failureText } from '../../../projections/webhooks/deliveries/health-readers.ts';
+import type { Attempt } from '../../../projections/webhooks/deliveries/readers.ts';
+import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
-import { type EndpointHealth, failureText } from '../../../read-api/webhooks/health-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { mayChange, type Refused, type Visit } from '../api.ts';
 import {
@@ -38,7 +38,7 @@ export interface ListedDelivery extends DeliveryBody {
 
 /** Filters of a list; null: any. */
 export interface DeliveryFilters {
-  readonly status: DeliveryState | null;
+  readonly status: DeliveryBody['state'] | null;
   readonly type: DeliveryBody['type'] | null;
   /** ISO 8601, inclusive and exclusive. */
   readonly from: string | null;

@@ -1,7 +1,7 @@
 import { Temporal } from 'temporal-polyfill';
 import type { Reply } from '../../../http/contract/route.ts';
+import type { EndpointHealth } from '../../../projections/webhooks/deliveries/health-readers.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
-import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.ts';
 import type { RecoveryBody } from '../../../read-api/webhooks/recovery-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type Refused, textOf, type Visit } from '../api.ts';

@@ -1,9 +1,9 @@
 /** How an endpoint takes its deliveries, in words and as lines. */
 import {
+  type AttemptHour,
   type EndpointHealth,
   failureText,
-  type HourOfAttempts,
-} from '../../../read-api/webhooks/health-schemas.ts';
+} from '../../../projections/webhooks/deliveries/health-readers.ts';
 import type { Visit } from '../api.ts';
 import { lineChart } from '../charts.ts';
 import { badge, type Content, count, type Html, html, tiles } from '../components.ts';
@@ -77,7 +77,7 @@ export function startOf(span: Span, now: number): number {
 }
 
 /** The success rate and response time of an endpoint, as figures and as lines. Times without an attempt have no point. */
-export function attemptCharts(visit: Visit, span: Span, hours: readonly HourOfAttempts[]): Html {
+export function attemptCharts(visit: Visit, span: Span, hours: readonly AttemptHour[]): Html {
   const { text, step } = SPANS[span];
   const all = total(hours);
   if (all.attempts === 0) return html`<p>No attempts in the ${text.toLowerCase()}.</p>`;
@@ -110,7 +110,7 @@ export function attemptCharts(visit: Visit, span: Span, hours: readonly HourOfAt
   }`;
 }
 
-function total(hours: readonly HourOfAttempts[]): Omit<HourOfAttempts, 'hour'> {
+function total(hours: readonly AttemptHour[]): Omit<AttemptHour, 'hour'> {
   const sum = { attempts: 0, delivered: 0, answered: 0, answered_ms: 0 };
   for (const hour of hours) {
     sum.attempts += hour.attempts;

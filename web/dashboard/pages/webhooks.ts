@@ -1,11 +1,11 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import type { AttemptHour, EndpointHealth } from '../../../projections/webhooks/deliveries/health-readers.ts';
 import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type {
   WebhookBody,
   WebhookLimits,
   WebhookWorker,
 } from '../../../read-api/webhooks/endpoint-schemas.ts';
-import type { EndpointHealth, HourOfAttempts } from '../../../read-api/webhooks/health-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type ApiAnswer, listTrackers, mayChange, type Refused, textOf, type Visit } from '../api.ts';
 import {
@@ -44,7 +44,7 @@ export interface WebhookDeps {
   /** null: all of the partner's endpoints that are not deleted. */
   readonly health: (visit: Visit, webhookId: string | null) => Promise<readonly EndpointHealth[]>;
   /** Attempts by hour from `since` on (milliseconds). */
-  readonly attempts: (visit: Visit, webhookId: string, since: number) => Promise<readonly HourOfAttempts[]>;
+  readonly attempts: (visit: Visit, webhookId: string, since: number) => Promise<readonly AttemptHour[]>;
   /** Sends a sample of an event, with made-up data, to one endpoint. */
   readonly sendSample: (
     visit: Visit,

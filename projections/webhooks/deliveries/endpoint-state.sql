@@ -1,4 +1,4 @@
--- What "takes deliveries now" and "due" mean, for every query that asks (endpoint-state.ts, claims.sql). PostgreSQL inlines both
+-- What "takes deliveries now" and "due" mean, for every query that asks (health-readers.ts, claims.sql). PostgreSQL inlines both
 -- functions, so that a query with them uses the same indexes as one with their bodies.
 
 -- How an endpoint takes deliveries, by the columns of its row in read.webhook_health. `opens_after`: failures in a row from which on
