@@ -82,7 +82,7 @@ export async function readHealth(
     left join read.webhook_health h on h.webhook_id = e.webhook_id
     left join lateral (
       select d.next_attempt_at from read.webhook_delivery d
-      where d.webhook_id = e.webhook_id and d.state = 'pending' and d.payload_expires_at > ${isoTime(now)}::timestamptz
+      where d.webhook_id = e.webhook_id and work.can_be_sent(d.state, d.payload_expires_at, ${isoTime(now)}::timestamptz)
       order by d.next_attempt_at limit 1) n on true
     where e.partner_id = ${partnerId} and ${wanted}
     order by e.created_at, e.webhook_id`);
