@@ -54,8 +54,6 @@ const READ_BACK = {
   projections: [endpoints, deliveries, payloads].map(({ name }) => name),
 };
 const PROJECTED_MS = 10_000;
-/** Short, because the read model stops by the same signal as the processor that waits for it. */
-const ENDPOINTS_MS = 1_000;
 /** Limits one query to a DNS server; an attempt waits three seconds for all of its queries. */
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
@@ -201,15 +199,13 @@ export function webhookRoutes(context: ApiContext): Route[] {
   ];
 }
 
-export function webhookWork({ runtime, metrics, applied }: WorkerContext): WorkerModule {
+export function webhookWork({ runtime, metrics }: WorkerContext): WorkerModule {
   const { pool, clock, dayKeys, progress, tail, otherProcesses } = runtime;
   const queueing = queueWebhookEvents({
     ...runtime,
-    endpointsAt: (position) => progress.reached([endpoints.name], position, ENDPOINTS_MS, 'patient'),
-    hurryEndpoints: () => progress.hurry([endpoints.name]),
+    readModels: progress,
     // Without others the tail is enough, and no position is saved for it.
     wake: () => (otherProcesses.run() ? progress.hurry(Object.values(READ_BACK).flat()) : tail.hurry()),
-    applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });
   const recovering = {

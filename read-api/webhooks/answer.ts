@@ -5,7 +5,7 @@ import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/ro
 import type { Delivery } from '../../projections/webhooks/deliveries/readers.ts';
 import type { Endpoint } from '../../projections/webhooks/endpoints/readers.ts';
 import { type DeliveryBody, webhookDelivery } from './delivery-schemas.ts';
-import type { WebhookBody } from './endpoint-schemas.ts';
+import { type WebhookBody, webhookBody } from './endpoint-schemas.ts';
 
 export type { Delivery };
 
@@ -25,30 +25,20 @@ export function webhookFields(
   deliveries: DeliveryTotals,
   { receivedAt: now }: PartnerRequest,
 ): Omit<WebhookBody, 'request_id'> {
-  const until = endpoint.secret_rotation_until;
-  return {
-    id: endpoint.webhook_id,
-    name: endpoint.name,
-    url: endpoint.url,
-    events: [...endpoint.events],
-    tracker_id: endpoint.tracker_id,
-    enabled: endpoint.enabled,
-    created_at: endpoint.created_at,
-    updated_at: endpoint.updated_at,
-    deleted_at: endpoint.deleted_at,
-    secret_rotation_until: until !== null && now < Date.parse(until) ? until : null,
-    deliveries,
-  };
+  const { webhook_id: id, events, secret_rotation_until: until } = endpoint;
+  const secret_rotation_until = until !== null && now < Date.parse(until) ? until : null;
+  return shownAs(webhookBody, { ...endpoint, id, events: [...events], secret_rotation_until, deliveries });
 }
-
-const DELIVERY_FIELDS = Object.keys(webhookDelivery.shape) as (keyof DeliveryBody)[];
 
 /** A delivery as the API shows it. */
 export function deliveryFields(delivery: Delivery): DeliveryBody {
   const next_attempt_at = delivery.state === 'pending' ? delivery.next_attempt_at : null;
-  const shown: DeliveryBody = { ...delivery, id: delivery.delivery_id, next_attempt_at };
-  return Object.fromEntries(DELIVERY_FIELDS.map((field) => [field, shown[field]])) as DeliveryBody;
+  return shownAs(webhookDelivery, { ...delivery, id: delivery.delivery_id, next_attempt_at });
 }
+
+/** Returns the fields of a schema, in its order, and nothing else that is known. */
+const shownAs = <Body extends object>({ shape }: { readonly shape: object }, known: Body): Body =>
+  Object.fromEntries(Object.keys(shape).map((field) => [field, known[field as keyof Body]])) as Body;
 
 /** `body`: the event as it was stored; null: expired. */
 export function deliveryAnswer(request: PartnerRequest, delivery: Delivery, body: Buffer | null): Reply {

@@ -6,6 +6,7 @@ import { uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
+import type { DueDeliveries } from '../../projections/webhooks/deliveries/health-readers.ts';
 import { type Endpoint, findEndpoint, listEndpoints } from '../../projections/webhooks/endpoints/readers.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { type TotalsOf, WEBHOOK_ROUTE, webhookFields } from './answer.ts';
@@ -17,10 +18,7 @@ import {
 } from './endpoint-schemas.ts';
 
 /** A partner's deliveries whose next attempt is due. `now` in milliseconds. */
-type QueueState = (
-  partnerId: string,
-  now: number,
-) => Promise<{ readonly due: number; readonly oldest_due_at: string | null }>;
+type QueueState = (partnerId: string, now: number) => Promise<DueDeliveries>;
 
 /** A process without a heartbeat for this long has ended. */
 const GONE_MS = 5_000;

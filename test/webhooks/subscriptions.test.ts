@@ -95,10 +95,8 @@ const queueing = (over: Partial<Parameters<typeof queueWebhookEvents>[0]>) =>
   queueWebhookEvents({
     ...stack,
     dayKeys: { of: async () => null },
-    endpointsAt: async () => true,
-    hurryEndpoints: () => undefined,
+    readModels: { reached: async () => true, hurry: () => undefined },
     wake: () => undefined,
-    applied: async () => true,
     labelsOf: async (sessions) => sessions.map(() => ({})),
     ...over,
   });
@@ -141,9 +139,10 @@ it('stores a body before its deliveries where an earlier leader may have queued 
 
 it('has the position of the read model saved that its process knows to be further', async () => {
   const position = ((await stack.store.head()) ?? 0n) + 2_000n;
-  const hurryEndpoints = vi.fn(() => void saveEndpointsAt(position as Position));
-  await queueing({ hurryEndpoints }).handle(aSession(anEndpoint(), position as Position));
-  expect(hurryEndpoints).toHaveBeenCalled();
+  const hurry = vi.fn(() => void saveEndpointsAt(position as Position));
+  const readModels = { reached: async () => true, hurry };
+  await queueing({ readModels }).handle(aSession(anEndpoint(), position as Position));
+  expect(hurry).toHaveBeenCalledWith(['webhooks']);
 });
 
 it('waits for the read model of endpoints to apply their events, and to pass no others', async () => {
@@ -152,13 +151,12 @@ it('waits for the read model of endpoints to apply their events, and to pass no 
   const later = (by: bigint) => (first + by) as Position;
   await saveEndpointsAt(first);
   const waited: Position[] = [];
-  const processor = queueing({
-    endpointsAt: async (position) => {
-      waited.push(position);
-      await saveEndpointsAt(position);
-      return true;
-    },
-  });
+  const reached = async (_names: readonly string[], position: Position): Promise<boolean> => {
+    waited.push(position);
+    await saveEndpointsAt(position);
+    return true;
+  };
+  const processor = queueing({ readModels: { reached, hurry: () => undefined } });
   await processor.handle(aSession(one, first));
   await processor.handle(aSession(one, later(10n)));
   await processor.handle({

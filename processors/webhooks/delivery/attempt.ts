@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '../../../commands/webhooks/queue-deliveries.ts';
+import type { AttemptOutcome } from '../../../commands/webhooks/record-attempts.ts';
 import { isoTime } from '../../../domain/kernel/time.ts';
 import { type AttemptResult, PAYLOAD_PREFIX } from '../../../domain/webhooks/events.ts';
 import { afterAttempt } from '../../../domain/webhooks/schedule.ts';

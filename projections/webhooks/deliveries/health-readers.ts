@@ -144,15 +144,10 @@ export async function readDue(pool: pg.Pool, partnerId: string | null, now: numb
 }
 
 /** An endpoint whose last attempts failed. */
-export interface FailingEndpoint {
-  readonly webhook_id: string;
+export interface FailingEndpoint
+  extends Omit<EndpointHealth, 'url' | 'state' | 'since' | 'last_attempt_at' | 'next_try_at'> {
   readonly partner_id: string;
-  readonly name: string;
-  readonly pending: number;
   readonly state: 'suspended' | 'held_back' | 'open';
-  readonly failures_in_row: number;
-  readonly error: DeliveryError | null;
-  readonly http_status: number | null;
 }
 
 /** Lists endpoints, neither paused nor deleted, with so many failures in a row: of one partner, or (null) of all. */
