@@ -2,7 +2,12 @@
 
 import { randomUUID } from 'node:crypto';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import type { DeliveryError, DeliveryEvent, EndpointChangeEvent } from '../../domain/webhooks/events.ts';
+import {
+  type DeliveryError,
+  type DeliveryEvent,
+  type EndpointChangeEvent,
+  resultOf,
+} from '../../domain/webhooks/events.ts';
 import type { SuspensionEvent } from '../../projections/webhooks/deliveries/health.ts';
 
 export interface TestEndpoint {
@@ -104,8 +109,7 @@ export const attempted = (of: TestDelivery, made: Attempt): DeliveryEvent => {
       started_at: isoTime(at - 100),
       ended_at: isoTime(at),
       state,
-      http_status: error === null ? 200 : error === 'http_status' ? 500 : null,
-      error,
+      ...resultOf({ http_status: error === null ? 200 : error === 'http_status' ? 500 : null, error }),
       next_attempt_at: state === 'pending' ? isoTime(at + 60_000) : null,
     },
   };
