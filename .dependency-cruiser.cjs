@@ -7,6 +7,8 @@ const OF_A_CONTEXT = `^(?:domain|commands|projections|processors|read-api|write-
 const RECEIPT = '^domain/reveals/reveal\\.ts$';
 /** What answers look like, by context. */
 const SCHEMAS = '^read-api/[^/]+/[^/]*schemas\\.ts$';
+/** Named readers of read models, with the types of their rows; they stand beside the projection that writes these. */
+const READERS = '^projections/[^/]+/[^/]+/[^/]*readers\\.ts$';
 const PACKAGES = '^node_modules/';
 /** The only files of the client with packages. */
 const MCP_SERVER = '^clients/typescript/src/cli/mcp-(server|schemas)\\.ts$';
@@ -50,13 +52,13 @@ module.exports = {
     only(
       'projections-know-events',
       'projections',
-      ['^domain/[^/]+/events\\.ts$', '^domain/kernel/', PORT, TAIL, '^platform/'],
-      'A read model is made of events, not of the rules that made these.',
+      ['^domain/[^/]+/events\\.ts$', '^domain/kernel/', '^queries/reads\\.ts$', PORT, TAIL, '^platform/'],
+      'A read model is made of events, not of the rules that made these. Its readers stand beside it.',
     ),
     only(
       'processors-know-commands',
       'processors',
-      ['^domain/', '^commands/', '^queries/', '^operations/', PORT, TAIL, '^platform/'],
+      ['^domain/', '^commands/', '^queries/', READERS, '^operations/', PORT, TAIL, '^platform/'],
       'A processor follows events and acts through commands; it is not part of a read model or a route.',
     ),
     only(
@@ -68,7 +70,7 @@ module.exports = {
     only(
       'conditions-know-readers',
       'operations',
-      ['^domain/', '^queries/', '^platform/', SCHEMAS],
+      ['^domain/', '^queries/', READERS, '^platform/', SCHEMAS],
       'What can be wrong is read by narrow readers and told by others; it changes nothing.',
     ),
     only(
@@ -80,7 +82,7 @@ module.exports = {
     never(
       'read-api-knows-no-event-store',
       { path: '^read-api/' },
-      { path: '^(event-store|processors|projections)/' },
+      { path: '^(event-store|processors|projections)/', pathNot: READERS },
       'A GET reads the read models.',
     ),
     never(
@@ -98,8 +100,11 @@ module.exports = {
     never(
       'contexts-share-events-alone',
       { path: OF_A_CONTEXT },
-      { path: OF_A_CONTEXT, pathNot: ['^[^/]+/$1/', '^domain/[^/]+/events\\.ts$', RECEIPT, SCHEMAS] },
-      "A context imports another's events, schemas and receipts, and nothing else of it.",
+      {
+        path: OF_A_CONTEXT,
+        pathNot: ['^[^/]+/$1/', '^domain/[^/]+/events\\.ts$', RECEIPT, SCHEMAS, READERS],
+      },
+      "A context imports another's events, schemas, receipts and readers, and nothing else of it.",
     ),
     never(
       'adapters-are-plugged-in-at-the-root',
@@ -140,6 +145,7 @@ module.exports = {
         // What the API has no route for.
         '^(write-api|processors)/partners/',
         '^processors/billing/requested-audits\\.ts$',
+        READERS,
       ],
       "A page reads by the named readers and their types, and changes nothing but through the API's routes, where these exist.",
     ),

@@ -30,8 +30,8 @@ import { forgetLookupStream, lookups } from '../projections/lookup/lookups.ts';
 import { forgetExpiredRevealsBefore } from '../projections/reveals/reveals.ts';
 import { forgetExpiredSessionsBefore } from '../projections/sessions/sessions.ts';
 import { forgetSignalsOf } from '../projections/signals/signals.ts';
-import { deliveries, forgetDeliveriesBefore } from '../projections/webhooks/deliveries.ts';
-import { forgetSubscriptionsBefore } from '../projections/webhooks/endpoints.ts';
+import { deliveries, forgetDeliveriesBefore } from '../projections/webhooks/deliveries/projection.ts';
+import { forgetSubscriptionsBefore } from '../projections/webhooks/endpoints/projection.ts';
 import { followersOf } from './groups.ts';
 import type { Runtime } from './runtime.ts';
 

@@ -13,8 +13,8 @@ import { createShutdown, type Shutdown } from '../platform/telemetry/shutdown.ts
 import { useTracing } from '../platform/telemetry/spans.ts';
 import { createStateMetrics, type StateOfThings } from '../platform/telemetry/state-metrics.ts';
 import { type Demo, ensureDemo } from '../processors/partners/demo.ts';
+import { readQueueFill } from '../projections/webhooks/deliveries/queue-readers.ts';
 import { listPositions } from '../queries/consumers.ts';
-import { readQueueFill } from '../queries/webhooks/webhooks.ts';
 import { type Api, buildApi } from './api.ts';
 import { CONSUMERS, GROUP_NAMES } from './groups.ts';
 import { serviceUrl, tlsAllowed } from './modules/domains.ts';

@@ -1,12 +1,15 @@
 /** Conditions of what a partner has: endpoints, custom domains, keys and trackers. */
 import { DAY, HOUR } from '../domain/kernel/time.ts';
 import { BREAKER_OPENS_AFTER } from '../domain/webhooks/events.ts';
+import {
+  type FailingEndpoint,
+  failureText,
+  listFailingEndpoints,
+} from '../projections/webhooks/deliveries/health-readers.ts';
 import { listCeasedDomains } from '../queries/domains/directory.ts';
 import { listUsedAllowances, readAllowance } from '../queries/lookup/allowances.ts';
 import { listExpiringKeys } from '../queries/partners/partners.ts';
 import { listSilentTrackers } from '../queries/trackers/silent-trackers.ts';
-import { type FailingEndpoint, listFailingEndpoints } from '../queries/webhooks/endpoint-state.ts';
-import { failureText } from '../read-api/webhooks/health-schemas.ts';
 import { type Condition, condition, type Notice } from './condition.ts';
 import { countText, timeText } from './texts.ts';
 import { KEY_EXPIRES_MS, MIN_FAILURES, NEAR } from './thresholds.ts';

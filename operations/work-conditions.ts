@@ -1,13 +1,13 @@
 /** Conditions of the work behind the API: consumers of the log, providers, queues, the ledger, the operator's webhook. */
 import { v5 as uuidv5 } from 'uuid';
 import { utcDay } from '../domain/kernel/time.ts';
+import { readDue } from '../projections/webhooks/deliveries/health-readers.ts';
+import { listFullQueues } from '../projections/webhooks/deliveries/queue-readers.ts';
 import { type AuditDifference, listFailedAudits } from '../queries/billing/audit-verdicts.ts';
 import { listStopped } from '../queries/consumers.ts';
 import { countOpenWork, readProviderStates } from '../queries/lookup/lookups.ts';
 import { readOperatorWebhook } from '../queries/operations/operator-webhook.ts';
 import { readSessions } from '../queries/processes.ts';
-import { readDue } from '../queries/webhooks/endpoint-state.ts';
-import { listFullQueues } from '../queries/webhooks/webhooks.ts';
 import { ALERT_NAMESPACE, type Alert, type Condition, condition, type Reads } from './condition.ts';
 import { countText, durationText, timeText } from './texts.ts';
 import { LATE_MS, NEAR } from './thresholds.ts';

@@ -22,7 +22,7 @@ import { inParallel } from './for-each.ts';
 import { ConsumersBehind, deleteStream } from './retire-streams.ts';
 import { expiringReveals } from './reveals/expiring-reveals.ts';
 import { expiringSessions } from './sessions/expire-sessions.ts';
-import { expireDeliveriesEarly, expiringPayloads } from './webhooks/expire-deliveries.ts';
+import { expiringPayloads, recordExpiredDeliveries } from './webhooks/expire-deliveries.ts';
 
 /** A session to erase, as its row has it. */
 export interface ErasableSession {
@@ -294,7 +294,7 @@ async function eraseBodies(deps: ErasureDeps, ids: readonly ExpiringId[], reason
     [expiringPayloads.name, reason],
   );
   const all = [...new Map([...ids, ...left].map((one) => [one.id, one])).values()];
-  await expireDeliveriesEarly(deps, await deliveriesOf(pool, all));
+  await recordExpiredDeliveries(deps, await deliveriesOf(pool, all));
   const { rows } = await pool.query<{ event_id: string }>(
     'select event_id from read.webhook_payload where event_id = any ($1)',
     [all.map(({ id }) => id)],

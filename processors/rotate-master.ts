@@ -9,7 +9,7 @@ import {
   sealText,
 } from '../platform/crypto/master-key.ts';
 import { AnotherRuns, exclusiveJob } from '../platform/postgres/transactions.ts';
-import { endpointsSealedOtherwise } from '../queries/webhooks/webhooks.ts';
+import { endpointsSealedOtherwise } from '../projections/webhooks/endpoints/readers.ts';
 import type { ProcessorDeps } from './deps.ts';
 import { resealSecondFactors } from './partners/second-factor.ts';
 import type { Reached } from './retire-streams.ts';

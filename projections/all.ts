@@ -12,9 +12,9 @@ import { signals } from './signals/signals.ts';
 import { trackers } from './trackers/trackers.ts';
 import { usage } from './usage/lookup-counts.ts';
 import { trackerUsage } from './usage/tracker-usage.ts';
-import { deliveries } from './webhooks/deliveries.ts';
-import { webhooks } from './webhooks/endpoints.ts';
-import { payloads } from './webhooks/payloads.ts';
+import { deliveries } from './webhooks/deliveries/projection.ts';
+import { endpoints } from './webhooks/endpoints/projection.ts';
+import { payloads } from './webhooks/payloads/projection.ts';
 
 /** Projections that run in one process and share one transaction per batch. */
 export interface ProjectionGroup {
@@ -33,7 +33,7 @@ export const projectionGroups = {
     projections: [usage, trackerUsage, trackers, sessions, reveals, revealUnits, domains, activity],
     gatherMs: 500,
   },
-  webhooks: { name: 'webhooks', projections: [webhooks, deliveries, payloads] },
+  webhooks: { name: 'webhooks', projections: [endpoints, deliveries, payloads] },
   signals: { name: 'signals', projections: [signals, profiles] },
 } as const satisfies Readonly<Record<string, ProjectionGroup>>;
 

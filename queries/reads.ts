@@ -61,9 +61,12 @@ export async function findUnexpired<
   return row !== null && now < Date.parse(expiredAt) ? row : `${kind}_expired`;
 }
 
-/** The columns that a row's schema names. */
-export const columnsOf = (row: z.ZodObject) =>
+/** A list of columns. */
+export const columnList = (names: readonly string[]) =>
   sql.join(
-    Object.keys(row.shape).map((name) => sql.identifier([name])),
+    names.map((name) => sql.identifier([name])),
     sql.fragment`, `,
   );
+
+/** The columns that a row's schema names. */
+export const columnsOf = (row: z.ZodObject) => columnList(Object.keys(row.shape));

@@ -23,17 +23,18 @@ import { recoverDeliveries } from '../../processors/webhooks/recover-deliveries.
 import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';
-import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
-import { webhooks } from '../../projections/webhooks/endpoints.ts';
-import { payloads } from '../../projections/webhooks/payloads.ts';
+import { isHeldBack, readDue } from '../../projections/webhooks/deliveries/health-readers.ts';
+import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries/projection.ts';
+import { countDeliveries } from '../../projections/webhooks/deliveries/readers.ts';
+import { countRecoverable } from '../../projections/webhooks/deliveries/recovery-readers.ts';
+import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
+import { createTargets } from '../../projections/webhooks/endpoints/readers.ts';
+import { payloads } from '../../projections/webhooks/payloads/projection.ts';
+import { createBodies, createStoredBodies } from '../../projections/webhooks/payloads/readers.ts';
 import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
-import { readDue } from '../../queries/webhooks/endpoint-state.ts';
-import { countRecoverable, isHeldBack } from '../../queries/webhooks/recoverable.ts';
-import { createBodies, createStoredBodies, createTargets } from '../../queries/webhooks/webhooks.ts';
 import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
 import { deliveryReadRoutes, findShownDelivery } from '../../read-api/webhooks/deliveries.ts';
-import { countDeliveries } from '../../read-api/webhooks/delivery-queries.ts';
 import type { WebhookLimits } from '../../read-api/webhooks/endpoint-schemas.ts';
 import { webhookReadRoutes } from '../../read-api/webhooks/endpoints.ts';
 import { recoveryReadRoute } from '../../read-api/webhooks/recoveries.ts';
@@ -50,18 +51,16 @@ import type { RunningWork, WorkerContext, WorkerModule } from '../worker-context
  */
 const READ_BACK = {
   sources: [trackers, sessions, reveals].map(({ name }) => name),
-  projections: [webhooks, deliveries, payloads].map(({ name }) => name),
+  projections: [endpoints, deliveries, payloads].map(({ name }) => name),
 };
 const PROJECTED_MS = 10_000;
-/** Short, because the read model stops by the same signal as the processor that waits for it. */
-const ENDPOINTS_MS = 1_000;
 /** Limits one query to a DNS server; an attempt waits three seconds for all of its queries. */
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
 function deliveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[] {
   const { db, pool, clock, dayKeys, cursors } = runtime;
   const retrying = retryDeps(runtime);
-  const reads = { db, waitForHead: waitForHead([webhooks.name, deliveries.name, payloads.name]) };
+  const reads = { db, waitForHead: waitForHead([endpoints.name, deliveries.name, payloads.name]) };
   const bodyOf = createBodies(pool, dayKeys, clock.now);
   return [
     ...deliveryReadRoutes({ ...reads, bodyOf, cursors }),
@@ -78,10 +77,10 @@ function deliveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[]
 const MOST_COUNTED = 1_000_000;
 
 function recoveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[] {
-  const { db, pool, endpoints, queue } = runtime;
-  const wait = waitForHead([webhooks.name, deliveries.name]);
+  const { db, pool, queue } = runtime;
+  const wait = waitForHead([endpoints.name, deliveries.name]);
   const recover = createRequestRecovery({
-    endpoints,
+    endpoints: runtime.endpoints,
     reserveQueue: reserveForDelivery(queue),
     isHeldBack: async (webhookId) => {
       await wait();
@@ -167,9 +166,9 @@ export async function startDelivering(runtime: Runtime, metrics: Metrics): Promi
 /** Builds the routes of webhook endpoints and their deliveries. */
 export function webhookRoutes(context: ApiContext): Route[] {
   const { runtime, trackerCommands, waitForHead, ownWrite } = context;
-  const { config, clock, db, pool, endpoints, master, queue } = runtime;
+  const { config, clock, db, pool, master, queue } = runtime;
   const commands = createEndpointCommands({
-    batcher: endpoints,
+    batcher: runtime.endpoints,
     limit: config.WEBHOOKS_PER_PARTNER,
     destinations: destinationPolicy(config),
     seal: (secret, webhookId) => sealText(master, secret, webhookId),
@@ -180,14 +179,14 @@ export function webhookRoutes(context: ApiContext): Route[] {
   return [
     ...webhookReadRoutes({
       db,
-      waitForHead: waitForHead([webhooks.name]),
+      waitForHead: waitForHead([endpoints.name]),
       limits: limitsOf(config),
       totalsOf,
       queueState: (partnerId, now) => readDue(pool, partnerId, now),
     }),
     ...changingRoutes({
       commands,
-      projected: ownWrite([webhooks.name, deliveries.name]),
+      projected: ownWrite([endpoints.name, deliveries.name]),
       changed: queue.endpointsChanged,
       totalsOf,
     }),
@@ -200,15 +199,13 @@ export function webhookRoutes(context: ApiContext): Route[] {
   ];
 }
 
-export function webhookWork({ runtime, metrics, applied }: WorkerContext): WorkerModule {
+export function webhookWork({ runtime, metrics }: WorkerContext): WorkerModule {
   const { pool, clock, dayKeys, progress, tail, otherProcesses } = runtime;
   const queueing = queueWebhookEvents({
     ...runtime,
-    endpointsAt: (position) => progress.reached([webhooks.name], position, ENDPOINTS_MS, 'patient'),
-    hurryEndpoints: () => progress.hurry([webhooks.name]),
+    readModels: progress,
     // Without others the tail is enough, and no position is saved for it.
     wake: () => (otherProcesses.run() ? progress.hurry(Object.values(READ_BACK).flat()) : tail.hurry()),
-    applied,
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });
   const recovering = {

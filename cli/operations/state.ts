@@ -14,13 +14,13 @@ import type { Config } from '../../platform/config/config.ts';
 import { folderOfDatabase } from '../../platform/embedded/location.ts';
 import { readDatabaseSize } from '../../platform/postgres/disk-samples.ts';
 import { createProgress } from '../../projections/progress.ts';
+import { readDue } from '../../projections/webhooks/deliveries/health-readers.ts';
+import { readQueueFill } from '../../projections/webhooks/deliveries/queue-readers.ts';
 import { listPositions, listStopped } from '../../queries/consumers.ts';
 import { countDomains, type DomainCounts } from '../../queries/domains/directory.ts';
 import { countOpenWork, type ProviderState, readProviderStates } from '../../queries/lookup/lookups.ts';
 import { type OperatorWebhookState, readOperatorWebhook } from '../../queries/operations/operator-webhook.ts';
 import { readProcesses, readSessions } from '../../queries/processes.ts';
-import { readDue } from '../../queries/webhooks/endpoint-state.ts';
-import { readQueueFill } from '../../queries/webhooks/webhooks.ts';
 import { awayStore, type OpenStores, readStores } from './stores.ts';
 
 /** A ceiling over all partners, or of the partner that is nearest to it. */

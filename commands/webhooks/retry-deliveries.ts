@@ -1,6 +1,11 @@
 import { accept, type Result, refuse } from '../../domain/kernel/decider.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
-import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
+import {
+  type DeliveryEvent,
+  type DeliveryRef,
+  type DeliveryState,
+  deliveryEvents,
+} from '../../domain/webhooks/events.ts';
 import { type EventStore, OutcomeUnknown, type Position, StreamExpired } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, toNewEvents } from '../handle.ts';
 import type { ReserveDelivery } from '../queue-reservation.ts';
@@ -10,15 +15,12 @@ import { deliveriesStream } from './queue-deliveries.ts';
 /**
  * A delivery in any state, as read from the read model. `delivered` and `failed` may be retried while the endpoint is enabled;
  * `pending` stays unchanged; `expired` is refused. `cancelled` (a pending delivery of a deleted endpoint, derived by
- * `read-api/webhooks/delivery-queries.ts` and never stored) is refused as `webhook_disabled`.
+ * `projections/webhooks/deliveries/readers.ts` and never stored) is refused as `webhook_disabled`.
  */
-export interface ProjectedDelivery {
-  readonly delivery_id: string;
-  readonly webhook_id: string;
-  readonly partner_id: string;
+export interface ProjectedDelivery extends DeliveryRef {
   readonly event_id: string;
   readonly created_at: string;
-  readonly state: 'pending' | 'delivered' | 'failed' | 'cancelled' | 'expired';
+  readonly state: DeliveryState;
   readonly cycle: number;
 }
 

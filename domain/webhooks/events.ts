@@ -147,7 +147,55 @@ export const deliveryErrorSchema = z.enum([
 ]);
 export type DeliveryError = z.output<typeof deliveryErrorSchema>;
 
+/**
+ * Result of an attempt. Each of these fields stands in the event, in columns of the delivery (of its last attempt) and in its earlier
+ * attempts, and is shown to partners by the API and the dashboard. A new field is nullable with the default null.
+ */
+export const attemptResult = {
+  http_status: z
+    .int()
+    .nullable()
+    .meta({ description: 'Of the last attempt; null: the receiver did not answer.' }),
+  error: deliveryErrorSchema.nullable().meta({ description: 'Why the last attempt did not succeed.' }),
+} as const;
+export type AttemptResult = {
+  readonly [Field in keyof typeof attemptResult]: z.output<(typeof attemptResult)[Field]>;
+};
+
+/** The result that examples show. */
+export const FAILED_RESULT: AttemptResult = { http_status: 503, error: 'http_status' };
+
+/** Returns the result alone; null for what an earlier release did not record. */
+export const resultOf = (attempt: Partial<AttemptResult>): AttemptResult =>
+  Object.fromEntries(
+    Object.keys(attemptResult).map((field) => [field, attempt[field as keyof AttemptResult] ?? null]),
+  ) as unknown as AttemptResult;
+
+/** An attempt at a delivery. */
+export interface Attempt extends AttemptResult {
+  readonly started_at: string;
+  /** null: an earlier release recorded it. */
+  readonly duration_ms: number | null;
+}
+
+/** The states of a delivery as partners see them (contract, Webhooks 6): `cancelled` is no stored state. */
+export const deliveryStateSchema = z.enum(['pending', 'delivered', 'failed', 'cancelled', 'expired']);
+export type DeliveryState = z.output<typeof deliveryStateSchema>;
+
+/** Number of an endpoint's deliveries by state. */
+export type DeliveryTotals = Readonly<Record<DeliveryState, number>>;
+export const NO_DELIVERIES: DeliveryTotals = {
+  pending: 0,
+  delivered: 0,
+  failed: 0,
+  cancelled: 0,
+  expired: 0,
+};
+
 const ofDelivery = { delivery_id: z.uuid(), webhook_id: z.uuid(), partner_id: z.uuid() } as const;
+
+/** Names a delivery. */
+export type DeliveryRef = Readonly<Record<keyof typeof ofDelivery, string>>;
 
 /**
  * Stream `deliveries-<webhook>-<utc day of created_at>`: an endpoint's deliveries. Events may repeat: only the first of a
@@ -173,10 +221,7 @@ export const deliveryEvents = {
     started_at: instant,
     ended_at: instant,
     state: z.enum(['delivered', 'pending', 'failed']),
-    /** null: the receiver did not respond. */
-    http_status: z.int().nullable(),
-    /** null: delivered. */
-    error: deliveryErrorSchema.nullable(),
+    ...attemptResult,
     /** null unless the delivery stays pending. */
     next_attempt_at: instant.nullable(),
   }),

@@ -16,7 +16,7 @@ export interface LastAttempt {
   readonly attempt: number;
   /**
    * Running time of the cycle, milliseconds, without the time in which its endpoint was suspended: paused by the partner, or
-   * its breaker open (`projections/webhooks/delivery-fold.ts`).
+   * its breaker open (`projections/webhooks/deliveries/health.ts`).
    */
   readonly ranMs: number;
   /** null: the receiver accepted it. */

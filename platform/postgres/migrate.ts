@@ -18,8 +18,8 @@ import {
   whyTooOld,
 } from './upgrade-path.ts';
 
-/** SQL files that stand beside the TypeScript that calls their functions; those of `processors` may call those of `queries`. */
-const BESIDE_TYPESCRIPT = ['queries/**/*.sql', 'processors/**/*.sql'];
+/** SQL files that stand beside the TypeScript that calls their functions; those of `processors` may call those of `projections`. */
+const BESIDE_TYPESCRIPT = ['projections/**/*.sql', 'processors/**/*.sql'];
 
 /**
  * Runs the SQL files beside the TypeScript that have changed since they last ran (migrations/README.md), each in a

@@ -9,6 +9,7 @@ import type { EventOf } from '../../domain/kernel/events.ts';
 import { isoTime, utcDay } from '../../domain/kernel/time.ts';
 import {
   type DeliveryEvent,
+  type DeliveryRef,
   deliveryEvents,
   PAYLOAD_PREFIX,
   payloadExpiryEvents,
@@ -26,12 +27,9 @@ export interface ExpireDeliveriesOptions extends ProcessorDeps {
   readonly signal: AbortSignal;
 }
 
-interface ExpiredRow {
-  readonly delivery_id: string;
+interface ExpiredRow extends DeliveryRef {
   /** `payload_expires_at` as PostgreSQL text, which keeps its microseconds. */
   readonly cursor: string;
-  readonly webhook_id: string;
-  readonly partner_id: string;
   readonly created_at: Date;
 }
 
@@ -57,10 +55,7 @@ export async function expireDeliveries(options: ExpireDeliveriesOptions): Promis
              order by payload_expires_at, delivery_id limit ${BATCH}`,
       values: [new Date(clock.now()), after.cursor, after.delivery_id],
     });
-    const streams = Map.groupBy(rows, (row) =>
-      deliveriesStream(row.webhook_id, isoTime(row.created_at.getTime())),
-    );
-    for (const [stream, ofStream] of streams) await appendExpired(options, stream, ofStream);
+    await recordExpiredDeliveries(options, rows);
     const last = rows.at(-1);
     if (last === undefined || rows.length < BATCH) return;
     // One event names up to a thousand deliveries: many events in one transaction of the projection would hold up all others.
@@ -71,20 +66,11 @@ export async function expireDeliveries(options: ExpireDeliveriesOptions): Promis
   }
 }
 
-/** Expires a delivery whose payload is unreadable before its time. Idempotent. */
-export function expireDelivery(
-  deps: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
-  delivery: DeliveryRef & { readonly created_at: string },
-): Promise<void> {
-  const createdAt = isoTime(Date.parse(delivery.created_at));
-  return appendExpired(deps, deliveriesStream(delivery.webhook_id, createdAt), [delivery]);
-}
+type Deps = Pick<ExpireDeliveriesOptions, 'store' | 'clock'>;
+type ExpiredDelivery = DeliveryRef & { readonly created_at: Date };
 
-/** Expires deliveries before their time, an endpoint's of one day in one event. Idempotent. */
-export async function expireDeliveriesEarly(
-  deps: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
-  rows: readonly (DeliveryRef & { readonly created_at: Date })[],
-): Promise<void> {
+/** Records that the payloads of deliveries are gone, at their time or before, an endpoint's of one day in one event. Idempotent. */
+export async function recordExpiredDeliveries(deps: Deps, rows: readonly ExpiredDelivery[]): Promise<void> {
   const streams = Map.groupBy(rows, ({ webhook_id, created_at }) =>
     deliveriesStream(webhook_id, isoTime(created_at.getTime())),
   );
@@ -93,10 +79,8 @@ export async function expireDeliveriesEarly(
   }
 }
 
-type DeliveryRef = Pick<ExpiredRow, 'delivery_id' | 'webhook_id' | 'partner_id'>;
-
 async function appendExpired(
-  { store, clock }: Pick<ExpireDeliveriesOptions, 'store' | 'clock'>,
+  { store, clock }: Deps,
   stream: string,
   rows: readonly DeliveryRef[],
 ): Promise<void> {

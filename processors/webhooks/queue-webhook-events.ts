@@ -12,14 +12,19 @@ import { type FollowedStreams, type FollowingProcessor, traceOf } from '../follo
 
 interface QueueEventsDeps extends ProcessorDeps {
   readonly dayKeys: BodyKeys;
-  /** Waits until the read model of endpoints, which is led in the same process, reaches a position; false after a time limit. */
-  readonly endpointsAt: (position: Position) => Promise<boolean>;
-  /** Has the position of that read model saved at once. */
-  readonly hurryEndpoints: () => void;
+  readonly readModels: {
+    /** Waits until these read models reach a position; false after `timeoutMs`. `patient`: it does not hurry them. */
+    reached(
+      names: readonly string[],
+      position: Position,
+      timeoutMs: number,
+      manner?: 'patient',
+    ): Promise<boolean>;
+    /** Has these read models read, and save their position, at once. */
+    hurry(names: readonly string[]): void;
+  };
   /** Has the read models that a claim waits for read what was appended at once, whichever process leads them. */
   readonly wake: () => void;
-  /** Waits until read models reach a position, and wakes them; false after a time limit. */
-  readonly applied: (names: readonly string[], position: Position) => Promise<boolean>;
   /** Opens the labels of sessions; null: their key was destroyed. */
   readonly labelsOf: (sessions: readonly SealedSession[]) => Promise<(CustomParameters | null)[]>;
 }
@@ -46,6 +51,10 @@ const GATHER_MS = 500;
 /** How often, and how often at most, a table is read again that its process knows to be further. */
 const READ_AGAIN_MS = 5;
 const MAX_READS = 100;
+const ENDPOINTS = 'webhooks';
+/** Short, because the read model of endpoints is led in this process, and stops by the same signal as this processor. */
+const ENDPOINTS_MS = 1_000;
+const APPLIED_MS = 4_000;
 
 interface Subscribing {
   readonly partner_id: string;
@@ -115,17 +124,17 @@ const behind = (): Error => new StoreUnavailable('the read models are behind the
 
 /** @throws StoreUnavailable where the read model does not reach the position in time */
 async function subscribersOf(
-  { pool, endpointsAt, hurryEndpoints }: QueueEventsDeps,
+  { pool, readModels }: QueueEventsDeps,
   sources: readonly Source[],
   to: Position,
 ): Promise<string[][]> {
   const events = sources.map((source) => ({ what: source, position: source.stored.position }));
-  if (await endpointsAt(to)) {
+  if (await readModels.reached([ENDPOINTS], to, ENDPOINTS_MS, 'patient')) {
     for (let tries = 0; tries < MAX_READS; tries += 1) {
       const subscribers = await subscribersAt(pool, events, to);
       if (subscribers !== null) return subscribers;
       // What had no event for a read model is saved only later, unless it is hurried.
-      hurryEndpoints();
+      readModels.hurry([ENDPOINTS]);
       await setTimeout(READ_AGAIN_MS);
     }
   }
@@ -158,7 +167,7 @@ export async function subscribersAt(
 
 /** null: not reached yet. In two parts, each along its index: a script may create and delete endpoints all day. */
 const SUBSCRIBERS = `
-  select case when (select p.position >= $5 from read.projection p where p.name = 'webhooks') then array(
+  select case when (select p.position >= $5 from read.projection p where p.name = '${ENDPOINTS}') then array(
     select s.webhook_id::text
     from (select * from read.webhook_subscription where partner_id = e.partner_id and to_position is null
           union all
@@ -234,7 +243,7 @@ const ids = (sources: readonly Source[], of: 'tracker_id' | 'session_id'): strin
  * have lost rows; then it waits for the projection and reads again.
  */
 async function allOf<Row>(
-  { pool, applied }: Pick<QueueEventsDeps, 'pool' | 'applied'>,
+  { pool, readModels }: Pick<QueueEventsDeps, 'pool' | 'readModels'>,
   name: string,
   to: Position,
   read: (pool: pg.Pool, wanted: readonly string[]) => Promise<Map<string, Row>>,
@@ -243,7 +252,7 @@ async function allOf<Row>(
   if (wanted.length === 0) return new Map();
   const rows = await read(pool, wanted);
   if (rows.size === wanted.length) return rows;
-  if (!(await applied([name], to))) throw behind();
+  if (!(await readModels.reached([name], to, APPLIED_MS))) throw behind();
   return read(pool, wanted);
 }
 

@@ -10,7 +10,7 @@ import {
   pagesOfRecoverable,
   type RecoverableDelivery,
   recordAllDue,
-} from '../../queries/webhooks/recoverable.ts';
+} from '../../projections/webhooks/deliveries/recovery-readers.ts';
 import type { ProcessorDeps } from '../deps.ts';
 import { forEachIsolated } from '../for-each.ts';
 

@@ -1,15 +1,20 @@
+import { deliveryStateSchema } from '../../domain/webhooks/events.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
+import {
+  type Delivery,
+  findDelivery,
+  listDeliveries,
+} from '../../projections/webhooks/deliveries/readers.ts';
+import { findEndpoint } from '../../projections/webhooks/endpoints/readers.ts';
+import type { BodyOf } from '../../projections/webhooks/payloads/readers.ts';
 import type { Reads } from '../../queries/reads.ts';
-import type { BodyOf } from '../../queries/webhooks/webhooks.ts';
 import type { Cursors } from '../cursor.ts';
 import { namedParameters } from '../query.ts';
 import { deliveryAnswer, deliveryFields, WEBHOOK_ROUTE } from './answer.ts';
-import { type FoundDelivery, findDelivery, listDeliveries } from './delivery-queries.ts';
-import { deliveryState, getDeliveryOperation, listDeliveriesOperation } from './delivery-schemas.ts';
-import { findEndpoint } from './endpoints.ts';
+import { getDeliveryOperation, listDeliveriesOperation } from './delivery-schemas.ts';
 
 export interface DeliveryReadDeps extends Reads {
   readonly cursors: Cursors;
@@ -64,7 +69,7 @@ async function history(deps: DeliveryReadDeps, request: PartnerRequest): Promise
 /** null: a parameter that there is not, or one of them twice, or a state that there is not. */
 function parseQuery(query: string) {
   const given = namedParameters(query, ['cursor', 'status']);
-  const status = deliveryState.nullable().safeParse(given?.status ?? null);
+  const status = deliveryStateSchema.nullable().safeParse(given?.status ?? null);
   return given && status.success ? { cursor: given.cursor ?? null, status: status.data } : null;
 }
 
@@ -87,7 +92,7 @@ export async function findShownDelivery(
   webhookId: string,
   deliveryId: string,
   now: number,
-): Promise<FoundDelivery | 'webhook_not_found' | 'webhook_delivery_not_found'> {
+): Promise<Delivery | 'webhook_not_found' | 'webhook_delivery_not_found'> {
   const endpoint = await findEndpoint(reads, partnerId, webhookId, now);
   if (endpoint === null) return 'webhook_not_found';
   const deleted = endpoint.deleted_at !== null;

@@ -2,7 +2,12 @@
 import { z } from 'zod';
 import 'zod-openapi';
 import type { ZodOpenApiObject, ZodOpenApiPathItemObject } from 'zod-openapi';
-import { deliveredTypeSchema, deliveryErrorSchema } from '../../domain/webhooks/events.ts';
+import {
+  attemptResult,
+  deliveredTypeSchema,
+  deliveryStateSchema,
+  FAILED_RESULT,
+} from '../../domain/webhooks/events.ts';
 import { bodyCodes, emptyBody } from '../../http/contract/responses.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import { CURSOR, operationsOf, REQUEST, storableJson } from '../operation.ts';
@@ -45,15 +50,11 @@ export const webhookEvent = z
   .discriminatedUnion('type', [sessionCreatedEvent, revealCompletedEvent, webhookTestEvent])
   .meta({ id: 'WebhookEvent', description: 'What receivers get.' });
 
-/** The states of a delivery as callers see them (contract, Webhooks 6). */
-export const deliveryState = z.enum(['pending', 'delivered', 'failed', 'cancelled', 'expired']);
-export type DeliveryState = z.output<typeof deliveryState>;
-
 const fields = {
   id: z.uuid(),
   event_id: z.string().meta({ example: 'evt_session_019cec49-6c1b-7d52-8a7e-3f0e0f6f2b11' }),
   type: z.enum(deliveredTypeSchema.options),
-  state: deliveryState.meta({
+  state: deliveryStateSchema.meta({
     description:
       'pending: also while it is retried, paused or under way. cancelled: its endpoint was deleted. expired: its payload is gone.',
   }),
@@ -62,14 +63,7 @@ const fields = {
   last_attempt_at: timestamp.nullable(),
   delivered_at: timestamp.nullable(),
   next_attempt_at: timestamp.nullable().meta({ description: 'null unless it is pending.' }),
-  http_status: z
-    .int()
-    .nullable()
-    .meta({ description: 'Of the last attempt; null: the receiver did not answer.' }),
-  error: z
-    .enum(deliveryErrorSchema.options)
-    .nullable()
-    .meta({ description: 'Why the last attempt did not succeed.' }),
+  ...attemptResult,
 };
 
 export const webhookDelivery = z.object(fields).meta({
@@ -107,8 +101,7 @@ const failed: DeliveryBody = {
   last_attempt_at: '2026-03-15T23:01:07.112Z',
   delivered_at: null,
   next_attempt_at: null,
-  http_status: 503,
-  error: 'http_status',
+  ...FAILED_RESULT,
 };
 const event = {
   id: EVENT,
@@ -129,7 +122,7 @@ export const listDeliveriesOperation = operation('listWebhookDeliveries', {
     path: z.object(webhookPath),
     query: z.object({
       cursor: z.string().optional().meta({ description: '`next_cursor` of a page of the same filter.' }),
-      status: deliveryState.optional().meta({ description: 'Deliveries in this state alone.' }),
+      status: deliveryStateSchema.optional().meta({ description: 'Deliveries in this state alone.' }),
     }),
   },
   responses: {

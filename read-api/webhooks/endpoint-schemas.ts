@@ -1,7 +1,7 @@
 /** Schemas and OpenAPI operations of webhook endpoints and their tests, whoever serves them. */
 import { z } from 'zod';
 import 'zod-openapi';
-import { subscribableSchema } from '../../domain/webhooks/events.ts';
+import { NO_DELIVERIES, subscribableSchema } from '../../domain/webhooks/events.ts';
 import { bodyCodes, emptyBody } from '../../http/contract/responses.ts';
 import { count, requestId, timestamp } from '../../http/contract/schemas/common.ts';
 import type { ErrorCode } from '../../http/errors/error-catalog.ts';
@@ -21,19 +21,9 @@ const trackerId = z
   .nullable()
   .meta({ description: 'The one tracker whose events are delivered; null: all trackers.' });
 
-/** Totals of an endpoint's deliveries by state, over the 90 days that they are kept (contract, Webhooks 6). */
-export const deliveryTotals = z
+const deliveryTotals = z
   .object({ pending: count, delivered: count, failed: count, cancelled: count, expired: count })
   .meta({ id: 'WebhookDeliveryTotals', description: 'Deliveries of the last 90 days by state.' });
-export type DeliveryTotals = z.output<typeof deliveryTotals>;
-
-export const NO_DELIVERIES: DeliveryTotals = {
-  pending: 0,
-  delivered: 0,
-  failed: 0,
-  cancelled: 0,
-  expired: 0,
-};
 
 const endpoint = {
   id: z.uuid(),

@@ -1,65 +1,24 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { aheadAfter, MINUTE } from '../../domain/kernel/time.ts';
-import { subscribableSchema, WEBHOOK_HISTORY_MS } from '../../domain/webhooks/events.ts';
+import { NO_DELIVERIES } from '../../domain/webhooks/events.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { columnsOf, type Reads, readUpToDate } from '../../queries/reads.ts';
+import type { DueDeliveries } from '../../projections/webhooks/deliveries/health-readers.ts';
+import { type Endpoint, findEndpoint, listEndpoints } from '../../projections/webhooks/endpoints/readers.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { type TotalsOf, WEBHOOK_ROUTE, webhookFields } from './answer.ts';
 import {
   getWebhookOperation,
   listWebhooksOperation,
-  NO_DELIVERIES,
   type WebhookLimits,
   type WebhookWorker,
 } from './endpoint-schemas.ts';
 
-const endpointRow = z.object({
-  webhook_id: z.string(),
-  name: z.string(),
-  url: z.string(),
-  events: z.array(subscribableSchema),
-  tracker_id: z.string().nullable(),
-  enabled: z.boolean(),
-  created_at: z.string(),
-  updated_at: z.string(),
-  deleted_at: z.string().nullable(),
-  secret_rotation_until: z.string().nullable(),
-});
-type EndpointRow = z.output<typeof endpointRow>;
-
-const columns = columnsOf(endpointRow);
-
-/** A partner's endpoints, paused ones included, deleted ones left out. */
-const listEndpoints = (db: DatabasePool, partnerId: string): Promise<readonly EndpointRow[]> =>
-  db.any(sql.type(endpointRow)`
-    select ${columns} from read.webhook_endpoint
-    where partner_id = ${partnerId} and deleted_at is null
-    order by created_at, webhook_id`);
-
-/** Finds one endpoint; a deleted one while its deliveries are shown. `now` in milliseconds. */
-export async function findEndpoint(
-  reads: Reads,
-  partnerId: string,
-  webhookId: string,
-  now: number,
-): Promise<EndpointRow | null> {
-  const row = await readUpToDate(reads, () =>
-    reads.db.maybeOne(sql.type(endpointRow)`
-      select ${columns} from read.webhook_endpoint
-      where webhook_id = ${webhookId} and partner_id = ${partnerId}`),
-  );
-  const isForgotten = row?.deleted_at && now >= Date.parse(row.deleted_at) + WEBHOOK_HISTORY_MS;
-  return isForgotten ? null : row;
-}
-
 /** A partner's deliveries whose next attempt is due. `now` in milliseconds. */
-type QueueState = (
-  partnerId: string,
-  now: number,
-) => Promise<{ readonly due: number; readonly oldest_due_at: string | null }>;
+type QueueState = (partnerId: string, now: number) => Promise<DueDeliveries>;
 
 /** A process without a heartbeat for this long has ended. */
 const GONE_MS = 5_000;
@@ -126,7 +85,7 @@ async function get(deps: WebhookReadDeps, request: PartnerRequest): Promise<Repl
   return { status: 200, body: JSON.stringify({ ...webhook, request_id: request.id }) };
 }
 
-async function shown({ totalsOf }: WebhookReadDeps, rows: readonly EndpointRow[], request: PartnerRequest) {
+async function shown({ totalsOf }: WebhookReadDeps, rows: readonly Endpoint[], request: PartnerRequest) {
   const totals = await totalsOf(rows.map(({ webhook_id }) => webhook_id));
   return rows.map((row) => webhookFields(row, totals.get(row.webhook_id) ?? NO_DELIVERIES, request));
 }

@@ -11,7 +11,6 @@ import {
   type AllowedReceivers,
   allowReceivers,
   type PartnerWebhooks,
-  type SentEvent,
   type TestWebhook,
   verified,
   webhooksOf,
@@ -240,64 +239,6 @@ describeOnStores('webhooks', (env) => {
     } finally {
       await up.close();
     }
-  });
-
-  it('are repeated under the same event id by a retry', async () => {
-    const hook = await endpoint();
-    const { event_id, shown } = await testDelivered(hook);
-    const retried = await webhooks.ask('POST', `/${hook.id}/deliveries/${shown.id}/retry`, 200, {});
-    expect(retried).toMatchObject({ id: shown.id, event_id });
-    const requests = await received(2);
-    const events: SentEvent[] = requests.map((request) => verified(request, hook.signing_secret));
-    expect(new Set(events.map(({ id }) => id))).toEqual(new Set([event_id]));
-    expect(requests[1]?.body.equals(requests[0]?.body ?? Buffer.of())).toBe(true);
-    await webhooks.becomes(
-      'it is delivered again',
-      hook,
-      shown.id,
-      ({ state, attempts }) => state === 'delivered' && attempts === 2,
-    );
-    expect(await webhooks.history(hook)).toHaveLength(1);
-  });
-
-  it('are not sent afterwards for events during a pause', async () => {
-    const hook = await endpoint();
-    await webhooks.ask('PATCH', `/${hook.id}`, 200, { enabled: false });
-    await session('9.9.9.9');
-    await webhooks.ask('PATCH', `/${hook.id}`, 200, { enabled: true });
-    const { session_id } = await session('1.1.1.1');
-    const [request] = await received(1);
-    expect(verified(request as Received, hook.signing_secret).id).toBe(`evt_session_${session_id}`);
-    expect(await webhooks.history(hook)).toHaveLength(1);
-    expect(at(path)).toHaveLength(1);
-  });
-
-  it('are signed with both secrets during the overlap of a rotation', async () => {
-    const hook = await endpoint();
-    const rotated: TestWebhook = await webhooks.ask('POST', `/${hook.id}/rotate-secret`, 200, {});
-    expect(rotated.signing_secret).not.toBe(hook.signing_secret);
-    const { event_id, requests } = await testDelivered(hook);
-    for (const { signing_secret } of [hook, rotated]) {
-      expect(verified(requests[0] as Received, signing_secret).id).toBe(event_id);
-    }
-    expect(String(requests[0]?.headers['webhook-signature'])).toMatch(/^v1,\S{44} v1,\S{44}$/);
-    const refused = await webhooks.ask('POST', `/${hook.id}/rotate-secret`, 409, {});
-    expect(refused.error.code).toBe('webhook_rotation_pending');
-  });
-
-  it('never follow a redirect', async () => {
-    const target = `/${randomUUID()}`;
-    answers = () => ({ status: 307, headers: { location: url(target) } });
-    const hook = await endpoint();
-    const { delivery_id } = await webhooks.sendTest(hook);
-    const shown = await webhooks.becomes(
-      'it was tried twice',
-      hook,
-      delivery_id,
-      ({ attempts }) => attempts > 1,
-    );
-    expect(shown).toMatchObject({ state: 'pending', http_status: 307, error: 'redirect' });
-    expect(at(target)).toEqual([]);
   });
 
   it('reach a name whose addresses are all allowed, and no name with another address', async () => {

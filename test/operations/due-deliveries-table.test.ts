@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { findDueEndpoints, type Watched } from '../../processors/webhooks/delivery/due-endpoints.ts';
-import { readDue } from '../../queries/webhooks/endpoint-state.ts';
+import { readDue } from '../../projections/webhooks/deliveries/health-readers.ts';
 import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
 import { insertEndpoint, insertPendingDeliveries } from '../support/pending-deliveries.ts';

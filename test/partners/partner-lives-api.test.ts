@@ -13,8 +13,8 @@ import { reveals } from '../../projections/reveals/reveals.ts';
 import { sessions } from '../../projections/sessions/sessions.ts';
 import { trackers } from '../../projections/trackers/trackers.ts';
 import { trackerUsage } from '../../projections/usage/tracker-usage.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
-import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
+import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { browse, type LoggedIn, loggedIn, makeUser } from '../support/dashboard.ts';
 import { doorplateHere, MASTER_KEY } from '../support/doorplate.ts';
@@ -393,7 +393,7 @@ describe('a deleted partner', () => {
       sessions,
       reveals,
       trackerUsage,
-      webhooks,
+      endpoints,
       deliveries,
       domains,
     ];

@@ -13,7 +13,7 @@ import { startDomainChecks } from '../../processors/domains/check-domains.ts';
 import { startEnrichmentAttempts } from '../../processors/lookup/attempt-enrichments.ts';
 import { resubmitOrphaned, truncateIntakes } from '../../processors/lookup/settle-reservations.ts';
 import { lookups } from '../../projections/lookup/lookups.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
 import { openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
 import { anEndpoint } from '../support/deliveries.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';

@@ -10,7 +10,7 @@ import { bindKeys, serviceKey } from '../../platform/crypto/keyring.ts';
 import { keyFileIn, masterKeyFrom } from '../../platform/crypto/master-key.ts';
 import { createSecondFactors } from '../../processors/partners/second-factor.ts';
 import { type RotationDeps, rotateMaster } from '../../processors/rotate-master.ts';
-import { createTargets } from '../../queries/webhooks/webhooks.ts';
+import { createTargets } from '../../projections/webhooks/endpoints/readers.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { Killed } from '../support/other-stores.ts';

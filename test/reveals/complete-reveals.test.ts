@@ -9,7 +9,7 @@ import {
   completeRevealsOf,
 } from '../../processors/reveals/complete-reveals.ts';
 import { reveals } from '../../projections/reveals/reveals.ts';
-import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
 import { result } from '../lookup/lookup-events.ts';
 import { anEndpoint, created } from '../support/deliveries.ts';
 import { completedReveal, revealAppend, revealStream } from '../support/reveals.ts';
@@ -18,7 +18,7 @@ import { startTestStack, type TestStack } from '../support/test-stack.ts';
 let stack: TestStack;
 beforeAll(async () => {
   stack = await startTestStack();
-  stack.project([reveals, webhooks]);
+  stack.project([reveals, endpoints]);
 });
 afterEach(() => stack.pool.query('delete from work.awaited_result'));
 afterAll(() => stack.close());
@@ -49,7 +49,7 @@ const subscribe = async (partnerId: string): Promise<RecordedEvent> => {
   const metadata = { $correlationId: 'c', $causationId: 'c', at: '2026-03-01T12:00:00.000Z' };
   const event = { id: randomUUID(), type, data: { ...data, events: ['reveal.completed'] }, metadata };
   await stack.store.append(endpointsStream(partnerId), 'any', [event]);
-  await stack.caughtUp([reveals, webhooks]);
+  await stack.caughtUp([reveals, endpoints]);
   return lastOf(endpointsStream(partnerId));
 };
 /** The end of an enrichment as the log holds it. */

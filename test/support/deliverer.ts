@@ -3,19 +3,18 @@ import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import { toNewEvents } from '../../commands/handle.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
-import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
-import type { EventStore } from '../../event-store/port.ts';
+import { deliveryEvents, endpointChangeEvents, resultOf } from '../../domain/webhooks/events.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
 import { Listener } from '../../platform/postgres/notifications.ts';
 import type { Target } from '../../processors/webhooks/delivery/attempt.ts';
 import { type DeliverOptions, startDeliveries } from '../../processors/webhooks/delivery/deliver.ts';
 import type { SendResult } from '../../processors/webhooks/delivery/sender.ts';
-import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries.ts';
+import { DELIVERIES_CHANNEL, deliveries } from '../../projections/webhooks/deliveries/projection.ts';
 import { aDelivery, queued, type TestDelivery, type TestEndpoint } from './deliveries.ts';
 import type { TestStack } from './test-stack.ts';
 
-export const TAKEN: SendResult = { http_status: 200, error: null, retry_after_ms: null };
-export const TIMED_OUT: SendResult = { http_status: null, error: 'timeout', retry_after_ms: null };
+export const TAKEN: SendResult = { ...resultOf({ http_status: 200 }), retry_after_ms: null };
+export const TIMED_OUT: SendResult = { ...resultOf({ error: 'timeout' }), retry_after_ms: null };
 
 /** The receiver's result for an event; by default it accepts it. */
 export type Receive = (eventId: string, webhookId: string) => SendResult | Promise<SendResult>;
@@ -84,7 +83,7 @@ export interface Deliverer {
 const context = (clock: Clock) => ({ correlationId: 'c', causationId: 'c', at: clock.now() });
 
 /** Creates the workers' clock; the stack must project `deliveries`. */
-export const openDeliverer = (stack: TestStack, store: EventStore = stack.store): Deliverer => {
+export const openDeliverer = (stack: TestStack): Deliverer => {
   const running = new Set<ReturnType<typeof startDeliveries>>();
   const clock = runningClock(stack.clock.now(), () => {
     for (const worker of running) worker.onNotification('');
@@ -107,7 +106,7 @@ export const openDeliverer = (stack: TestStack, store: EventStore = stack.store)
     },
     start: (receive, over = {}) => {
       const worker = startDeliveries({
-        store,
+        store: stack.store,
         pool,
         clock,
         log: stack.log,

@@ -2,8 +2,13 @@
 
 import { randomUUID } from 'node:crypto';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import type { DeliveryError, DeliveryEvent, EndpointChangeEvent } from '../../domain/webhooks/events.ts';
-import type { SuspensionEvent } from '../../projections/webhooks/delivery-fold.ts';
+import {
+  type DeliveryError,
+  type DeliveryEvent,
+  type EndpointChangeEvent,
+  resultOf,
+} from '../../domain/webhooks/events.ts';
+import type { SuspensionEvent } from '../../projections/webhooks/deliveries/health.ts';
 
 export interface TestEndpoint {
   readonly webhook_id: string;
@@ -104,8 +109,7 @@ export const attempted = (of: TestDelivery, made: Attempt): DeliveryEvent => {
       started_at: isoTime(at - 100),
       ended_at: isoTime(at),
       state,
-      http_status: error === null ? 200 : error === 'http_status' ? 500 : null,
-      error,
+      ...resultOf({ http_status: error === null ? 200 : error === 'http_status' ? 500 : null, error }),
       next_attempt_at: state === 'pending' ? isoTime(at + 60_000) : null,
     },
   };

@@ -1,26 +1,22 @@
 import { setTimeout } from 'node:timers/promises';
+import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import { OutcomeUnknown, StoreUnavailable } from '../../event-store/port.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
 import { type Deliverer, openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
-import { anEndpoint, created, enabled, removed, retried, type TestEndpoint } from '../support/deliveries.ts';
+import { anEndpoint, created, enabled, removed, type TestEndpoint } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
-import { failing } from '../support/failing-pool.ts';
-import { faultyStore } from '../support/faulty-store.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
 let deliverer: Deliverer;
-const faults = faultyStore();
 const workers: { stop(): Promise<void> }[] = [];
 beforeAll(async () => {
   stack = await startTestStack();
   stack.project([deliveries]);
-  deliverer = openDeliverer(stack, faults.around(stack.store));
+  deliverer = openDeliverer(stack);
 });
 afterEach(async () => {
-  faults.heal();
   for (const worker of workers.splice(0)) await worker.stop();
 });
 afterAll(() => stack.close());
@@ -127,45 +123,6 @@ describe('delivery workers', () => {
     release.resolve();
     await until('its failures are recorded', hanging, { pending: 100 });
   });
-
-  it('wait until every read model has reached the event that queued the delivery', async () => {
-    await stack.rows(`insert into read.projection (name, position) values ('other', 0)`);
-    const endpoint = anEndpoint();
-    let sent = 0;
-    const receive = of(endpoint, () => {
-      sent += 1;
-      return TAKEN;
-    });
-    await deliverer.queue(endpoint, 3);
-    start(receive, { projections: ['deliveries', 'other'] });
-    await pollsInVain(endpoint, () => 0);
-    expect(sent).toBe(0);
-    await stack.rows(`update read.projection set position = 1000000 where name = 'other'`);
-    await until('they are delivered', endpoint, { delivered: 3 });
-  });
-
-  it('record every outcome although the store fails or leaves appends unknown', async () => {
-    const endpoint = anEndpoint();
-    const failures = [new StoreUnavailable('away'), new OutcomeUnknown('no answer')];
-    let failed = 0;
-    faults.failAppends('deliveries-', () => {
-      const failure = failures[failed] ?? failures[1];
-      failed += 1;
-      if (failed > 6) faults.heal();
-      return failure as Error;
-    });
-    let sent = 0;
-    start(
-      of(endpoint, () => {
-        sent += 1;
-        return TAKEN;
-      }),
-    );
-    await deliverer.queue(endpoint, 20);
-    await until('all are delivered', endpoint, { delivered: 20 });
-    expect(sent).toBe(20);
-    expect(failed).toBeGreaterThan(6);
-  });
 });
 
 describe('a failing delivery', () => {
@@ -199,27 +156,6 @@ describe('a failing delivery', () => {
       (is) => is.state === 'failed',
     );
     expect(last).toMatchObject({ attempts: 12, next_attempt_at: null });
-  });
-
-  it('starts over once with a retry, however often the retry is requested', async () => {
-    const endpoint = anEndpoint();
-    const [d] = await deliverer.queue(endpoint, 1);
-    if (!d) throw new Error('nothing was queued');
-    let sent = 0;
-    start(
-      of(endpoint, () => {
-        sent += 1;
-        return TAKEN;
-      }),
-    );
-    await until('it is delivered', endpoint, { delivered: 1 });
-    await deliverer.append(retried(d, 2, deliverer.clock.now()), retried(d, 2, deliverer.clock.now()));
-    await eventually(
-      'it is delivered again',
-      () => deliverer.row(d),
-      (is) => is.state === 'delivered' && is.attempts === 2,
-    );
-    expect(sent).toBe(2);
   });
 
   it('has seven days, not counting the time in which its endpoint is paused', async () => {
@@ -324,6 +260,15 @@ describe('an endpoint', () => {
   });
 });
 
+/** A pool that rejects every renewal of claims. */
+const withoutRenewals = (pool: pg.Pool): pg.Pool => {
+  const query = async (config: pg.QueryConfig) => {
+    if (config.name === 'renew_deliveries') throw new Error('the database is away');
+    return pool.query(config);
+  };
+  return Object.assign(Object.create(pool), { query });
+};
+
 describe('a worker that loses its claim or stops', () => {
   it('loses no delivery, and its late timeout does not undo a success', async () => {
     const endpoint = anEndpoint();
@@ -336,7 +281,7 @@ describe('a worker that loses its claim or stops', () => {
         return TIMED_OUT;
       }),
       // It neither keeps its claim nor, with its only slot in use, claims the delivery again.
-      { pool: failing(stack.pool, 'renew_deliveries', Number.POSITIVE_INFINITY), concurrency: 1 },
+      { pool: withoutRenewals(stack.pool), concurrency: 1 },
     );
     const [d] = await deliverer.queue(endpoint, 1);
     if (!d) throw new Error('nothing was queued');

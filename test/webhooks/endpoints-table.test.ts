@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
 import type { EndpointChangeEvent, EndpointEvent } from '../../domain/webhooks/events.ts';
 import type { EventMetadata, Position, RecordedEvent } from '../../event-store/port.ts';
-import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
 import { AT } from '../lookup/lookup-events.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 
@@ -101,14 +101,14 @@ const rows = async () => ({
 /** Applies all in one batch, then again, then one by one with each delivered twice, then all once more. */
 const applied = async (...events: EndpointChangeEvent[]) => {
   const stored = log(...events);
-  await webhooks.apply(stored, db);
+  await endpoints.apply(stored, db);
   const atOnce = await rows();
-  await webhooks.apply(stored, db);
+  await endpoints.apply(stored, db);
   expect(await rows(), 'delivered twice').toEqual(atOnce);
   await empty();
-  for (const event of stored) await webhooks.apply([event, event], db);
+  for (const event of stored) await endpoints.apply([event, event], db);
   expect(await rows(), 'one by one').toEqual(atOnce);
-  await webhooks.apply(stored, db);
+  await endpoints.apply(stored, db);
   expect(await rows(), 'from the beginning again').toEqual(atOnce);
   return atOnce;
 };

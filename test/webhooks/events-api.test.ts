@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetOldDeliveries, sweepToEnd } from '../../bin/retention.ts';
 import { DAY } from '../../domain/kernel/time.ts';
 import { QUEUEING } from '../../processors/webhooks/queue-webhook-events.ts';
-import { createBodies } from '../../queries/webhooks/webhooks.ts';
+import { createBodies } from '../../projections/webhooks/payloads/readers.ts';
 import { webhookEvent } from '../../read-api/webhooks/delivery-schemas.ts';
 import { type Key, manualClock, NOON, startApi, type TestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';

@@ -11,15 +11,15 @@ import {
   reserveForSession,
   type WebhookQueueOptions,
 } from '../../processors/webhooks/queue-admission.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
-import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
+import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
 import { anEndpoint, attempted, created, queued, type TestEndpoint } from '../support/deliveries.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
   stack = await startTestStack();
-  stack.project([deliveries, webhooks]);
+  stack.project([deliveries, endpoints]);
 });
 afterAll(() => stack.close());
 beforeEach(() => {
@@ -37,7 +37,7 @@ const UNQUEUED_MS = 10_001;
 const append = async (...events: { type: string; data: object }[]): Promise<void> => {
   const made = toNewEvents({ ...endpointChangeEvents, ...deliveryEvents }, events, stack.context());
   await stack.store.append(`deliveries-${isoTime(stack.clock.now()).slice(0, 10)}`, 'any', made);
-  await stack.caughtUp([deliveries, webhooks]);
+  await stack.caughtUp([deliveries, endpoints]);
 };
 const aQueue = (over: Partial<WebhookQueueOptions> = {}) =>
   createWebhookQueue({

@@ -10,7 +10,7 @@ import {
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { PAYLOAD_PREFIX } from '../../domain/webhooks/events.ts';
 import { type EventStore, StoreUnavailable } from '../../event-store/port.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
 import { faultyStore } from '../support/faulty-store.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 

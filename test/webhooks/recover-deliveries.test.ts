@@ -9,7 +9,7 @@ import {
 } from '../../domain/webhooks/events.ts';
 import { type EventStore, OutcomeUnknown, type Position } from '../../event-store/port.ts';
 import { recoverDeliveries } from '../../processors/webhooks/recover-deliveries.ts';
-import { deliveries } from '../../projections/webhooks/deliveries.ts';
+import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
 import {
   aDelivery,
   anEndpoint,

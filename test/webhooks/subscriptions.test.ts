@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Position, RecordedEvent, Revision } from '../../event-store/port.ts';
 import { queueWebhookEvents, subscribersAt } from '../../processors/webhooks/queue-webhook-events.ts';
-import { webhooks } from '../../projections/webhooks/endpoints.ts';
+import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
 import { anEndpoint, created, enabled, removed } from '../support/deliveries.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
   stack = await startTestStack();
-  stack.project([webhooks]);
+  stack.project([endpoints]);
 });
 afterAll(() => stack.close());
 
@@ -32,7 +32,7 @@ it('returns the subscribers at each position, whatever has happened to the endpo
     await append(stream, data);
     sources.push(await append('source', { type: 'test.Happened.v1', data: {} }));
   }
-  await stack.caughtUp([webhooks]);
+  await stack.caughtUp([endpoints]);
 
   const what = { ...one, tracker_id: randomUUID(), type: 'session.created' } as const;
   const events = sources.map((position) => ({ what, position }));
@@ -52,7 +52,7 @@ it('returns nothing while the table has not reached the event, though this proce
   const one = anEndpoint();
   const position = await append(`webhooks-${one.partner_id}`, created(one, AT));
   const after = await append('source', { type: 'test.Happened.v1', data: {} });
-  await stack.caughtUp([webhooks]);
+  await stack.caughtUp([endpoints]);
   const event = [
     { what: { ...one, tracker_id: randomUUID(), type: 'session.created' } as const, position: after },
   ];
@@ -95,10 +95,8 @@ const queueing = (over: Partial<Parameters<typeof queueWebhookEvents>[0]>) =>
   queueWebhookEvents({
     ...stack,
     dayKeys: { of: async () => null },
-    endpointsAt: async () => true,
-    hurryEndpoints: () => undefined,
+    readModels: { reached: async () => true, hurry: () => undefined },
     wake: () => undefined,
-    applied: async () => true,
     labelsOf: async (sessions) => sessions.map(() => ({})),
     ...over,
   });
@@ -108,7 +106,7 @@ const saveEndpointsAt = (position: Position) =>
 it('stores a body before its deliveries where an earlier leader may have queued the event', async () => {
   const one = anEndpoint();
   const position = await append(`webhooks-${one.partner_id}`, created(one, AT));
-  await stack.caughtUp([webhooks]);
+  await stack.caughtUp([endpoints]);
   await saveEndpointsAt(position);
   const steps: string[] = [];
   const store: TestStack['store'] = {
@@ -141,9 +139,10 @@ it('stores a body before its deliveries where an earlier leader may have queued 
 
 it('has the position of the read model saved that its process knows to be further', async () => {
   const position = ((await stack.store.head()) ?? 0n) + 2_000n;
-  const hurryEndpoints = vi.fn(() => void saveEndpointsAt(position as Position));
-  await queueing({ hurryEndpoints }).handle(aSession(anEndpoint(), position as Position));
-  expect(hurryEndpoints).toHaveBeenCalled();
+  const hurry = vi.fn(() => void saveEndpointsAt(position as Position));
+  const readModels = { reached: async () => true, hurry };
+  await queueing({ readModels }).handle(aSession(anEndpoint(), position as Position));
+  expect(hurry).toHaveBeenCalledWith(['webhooks']);
 });
 
 it('waits for the read model of endpoints to apply their events, and to pass no others', async () => {
@@ -152,13 +151,12 @@ it('waits for the read model of endpoints to apply their events, and to pass no 
   const later = (by: bigint) => (first + by) as Position;
   await saveEndpointsAt(first);
   const waited: Position[] = [];
-  const processor = queueing({
-    endpointsAt: async (position) => {
-      waited.push(position);
-      await saveEndpointsAt(position);
-      return true;
-    },
-  });
+  const reached = async (_names: readonly string[], position: Position): Promise<boolean> => {
+    waited.push(position);
+    await saveEndpointsAt(position);
+    return true;
+  };
+  const processor = queueing({ readModels: { reached, hurry: () => undefined } });
   await processor.handle(aSession(one, first));
   await processor.handle(aSession(one, later(10n)));
   await processor.handle({

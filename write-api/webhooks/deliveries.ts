@@ -13,7 +13,7 @@ import {
   type Reply,
 } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { deliveryAnswer, type FoundDelivery, WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
+import { type Delivery, deliveryAnswer, WEBHOOK_ROUTE } from '../../read-api/webhooks/answer.ts';
 import { retryDeliveryOperation } from '../../read-api/webhooks/delivery-schemas.ts';
 import { testWebhookOperation } from '../../read-api/webhooks/endpoint-schemas.ts';
 
@@ -50,7 +50,7 @@ export interface RetryRouteDeps {
     webhookId: string,
     deliveryId: string,
     now: number,
-  ) => Promise<FoundDelivery | 'webhook_not_found' | 'webhook_delivery_not_found'>;
+  ) => Promise<Delivery | 'webhook_not_found' | 'webhook_delivery_not_found'>;
   readonly retry: (
     delivery: ProjectedDelivery,
     context: CommandContext,
@@ -97,5 +97,5 @@ const begun = ({ receivedAt }: PartnerRequest) => ({
 const answer = async (
   { bodyOf }: RetryRouteDeps,
   request: PartnerRequest,
-  delivery: FoundDelivery,
+  delivery: Delivery,
 ): Promise<Reply> => deliveryAnswer(request, delivery, await bodyOf(delivery.event_id));

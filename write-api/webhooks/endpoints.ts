@@ -6,6 +6,7 @@ import type {
 } from '../../commands/webhooks/manage-endpoints.ts';
 import type { Result } from '../../domain/kernel/decider.ts';
 import type { EndpointRefusal } from '../../domain/webhooks/endpoints.ts';
+import { type DeliveryTotals, NO_DELIVERIES } from '../../domain/webhooks/events.ts';
 import type { Position } from '../../event-store/port.ts';
 import { asUuid, isStrings, uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
@@ -19,9 +20,7 @@ import { refusal } from '../../http/errors/error-catalog.ts';
 import { type TotalsOf, WEBHOOK_ROUTE, webhookFields } from '../../read-api/webhooks/answer.ts';
 import {
   createWebhookOperation,
-  type DeliveryTotals,
   deleteWebhookOperation,
-  NO_DELIVERIES,
   rotateWebhookSecretOperation,
   updateWebhookOperation,
 } from '../../read-api/webhooks/endpoint-schemas.ts';

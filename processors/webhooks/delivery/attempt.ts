@@ -1,6 +1,6 @@
-import type { AttemptOutcome } from '../../../commands/webhooks/queue-deliveries.ts';
+import type { AttemptOutcome } from '../../../commands/webhooks/record-attempts.ts';
 import { isoTime } from '../../../domain/kernel/time.ts';
-import { PAYLOAD_PREFIX } from '../../../domain/webhooks/events.ts';
+import { type AttemptResult, PAYLOAD_PREFIX } from '../../../domain/webhooks/events.ts';
 import { afterAttempt } from '../../../domain/webhooks/schedule.ts';
 import type { EventStore } from '../../../event-store/port.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
@@ -54,13 +54,13 @@ export async function makeAttempt(
   onStart(isFirst ? Math.max(0, started - Date.parse(claim.created_at)) : null);
   const headers = sign(target.secrets, event_id, started, body);
   const sentAt = performance.now();
-  const { http_status, error, retry_after_ms } = await send({ url: target.url, headers, body, partner_id });
+  const { retry_after_ms, ...result } = await send({ url: target.url, headers, body, partner_id });
   // The wall clock may have jumped since: it must neither end the retries nor put them off.
   const tookMs = Math.round(performance.now() - sentAt);
   const ended = started + tookMs;
 
   const after = afterAttempt(
-    { attempt, ranMs: claim.ran_ms + tookMs, error, retryAfterMs: retry_after_ms },
+    { attempt, ranMs: claim.ran_ms + tookMs, error: result.error, retryAfterMs: retry_after_ms },
     { baseMs, random: random() },
   );
   return {
@@ -72,8 +72,7 @@ export async function makeAttempt(
     started_at: isoTime(started),
     ended_at: isoTime(ended),
     state: after.state,
-    http_status,
-    error,
+    ...result,
     next_attempt_at: after.delayMs === null ? null : isoTime(ended + after.delayMs),
   };
 }
@@ -85,7 +84,7 @@ export async function makeAttempt(
 export async function inAttemptSpan(
   store: EventStore,
   { webhook_id, delivery_id, event_id, attempt }: DeliveryClaim,
-  work: (ended: (sent: Pick<SendResult, 'http_status' | 'error'>) => void) => Promise<void>,
+  work: (ended: (sent: Pick<AttemptResult, 'http_status' | 'error'>) => void) => Promise<void>,
 ): Promise<void> {
   const causes = await causesIn(store, `${PAYLOAD_PREFIX}${event_id}`);
   await inSpan(

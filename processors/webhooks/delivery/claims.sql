@@ -1,13 +1,71 @@
 -- The functions of claims.ts, run again at a start after this file has changed (migrations/README.md).
 
--- Claims attempts that are due at `at`: of each endpoint at most as many as wanted, and no more than its concurrency, its
--- starts per second and its circuit breaker allow. Returns a row for each endpoint: the claims as a JSON array, and when to
--- poll it again; `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late.
+-- Step 1 of a claim. The position in the log up to which deliveries of an endpoint may be claimed; null: none. A receiver that calls back
+-- finds what its event speaks of: `applied`, the position of the read models of endpoints, deliveries and payloads, must have reached the
+-- delivery, and that of the read models of its source the event, which comes earlier in the log than the delivery. All events of the
+-- endpoint's deliveries are up to `fanned_out_to`.
+create or replace function work.readable_to(applied bigint, sources_applied bigint, fanned_out_to bigint) returns bigint
+language sql immutable parallel safe
+as $$
+  select case
+    when sources_applied >= coalesce(fanned_out_to, -1) then applied
+    when sources_applied < applied then sources_applied
+    when sources_applied is not null then applied end
+$$;
+
+-- Step 2. How many attempts may begin beside those that run, and if none, when to ask again. With an open breaker one attempt at a time
+-- probes the endpoint, `probe` after the last attempt (contract, Webhooks 5). Otherwise `concurrency` may run.
+create or replace function work.attempt_room(
+  is_held_back boolean, last_at timestamptz, running integer, concurrency integer, probe interval, at timestamptz,
+  out room integer, out again_at timestamptz
+)
+language sql immutable parallel safe
+as $$
+  select
+    case
+      when not is_held_back then greatest(0, concurrency - running)
+      when last_at + probe > at or running > 0 then 0
+      else 1 end,
+    case
+      when not is_held_back then case when running >= concurrency then at + interval '25 milliseconds' end
+      when last_at + probe > at then last_at + probe
+      when running > 0 then at + interval '250 milliseconds' end
+$$;
+
+-- Step 3. How many attempts may start at once (GCRA), where those that have started are paid for until `paid_until_ms`. The addend makes
+-- up for rounding, which may leave slightly less than a whole start.
+create or replace function work.startable(
+  paid_until_ms double precision, at_ms double precision, burst_ms double precision, ms_per_start double precision
+) returns integer
+language sql immutable parallel safe
+as $$
+  select floor(greatest(-1, least((at_ms + burst_ms - paid_until_ms) / ms_per_start + 1e-6, 1e6)))::integer + 1
+$$;
+
+-- Whether a claim is held. One that lasts for longer than a lease was made by a fast clock and counts as ended.
+create or replace function work.is_held(lease_until timestamptz, at timestamptz, lease_ahead_after timestamptz) returns boolean
+language sql immutable parallel safe
+as $$
+  select lease_until > at and lease_until <= lease_ahead_after
+$$;
+
+-- How long a delivery's cycle has run, milliseconds: its seven days do not count the time in which the endpoint was suspended, that is
+-- paused, behind its breaker or of a suspended partner (contract, Webhooks 5). `still_ms` is the total of ended suspensions,
+-- `still_since` the start of the current one, `stood_still_ms` the total when the cycle began. Never negative, although clocks differ.
+create or replace function work.cycle_ran_ms(
+  cycle_started_at timestamptz, stood_still_ms bigint, still_ms bigint, still_since timestamptz, at timestamptz
+) returns double precision
+language sql immutable parallel safe
+as $$
+  select greatest(0, extract(epoch from at - cycle_started_at) * 1000 - (still_ms - stood_still_ms)
+    - greatest(0, coalesce(extract(epoch from at - still_since) * 1000, 0)))
+$$;
+
+-- Claims attempts that are due at `at`: of each endpoint at most as many as wanted, and no more than its breaker, its concurrency and its
+-- starts per second allow, due-time first. Returns a row for each endpoint: the claims as a JSON array, and when to poll it again;
+-- `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late.
 -- `work.webhook_slot` has one row per endpoint: what its attempts have used of its limits (starts, failures in a row). The
 -- lock on that row decides which worker claims; a locked endpoint is skipped.
--- Deliveries are claimed due-time first. Those whose payload has expired, or that a read model has not applied, are left out:
--- `projections` must have applied the delivery itself, `sources` the event that it speaks of. All events of an endpoint's deliveries
--- are up to `fanned_out_to`; where `sources` are behind that, they must have applied the delivery, which comes later in the log.
 create or replace function work.claim_attempts(
   holder_id uuid, webhook_ids uuid[], wanted integer[], at timestamptz, lease_until timestamptz, projections text[], sources text[],
   concurrency integer, starts_per_second double precision, failures_to_open integer, probe_ms double precision
@@ -24,27 +82,21 @@ declare
   health read.webhook_health;
   applied bigint;
   sources_applied bigint;
-  -- Deliveries up to this position may be claimed.
   readable_to bigint;
   at_ms double precision := extract(epoch from at) * 1000;
-  -- Starts per second by GCRA. A tenth of a second's starts may come at once; the others are slower by as many, so that no
-  -- second has more than the limit.
+  -- A tenth of a second's starts may come at once; the others are slower by as many, so that no second has more than the limit.
   burst double precision := greatest(1, floor(starts_per_second / 10));
   ms_per_start double precision := 1000 / greatest(starts_per_second - burst, starts_per_second * 0.9);
   burst_ms double precision := (burst - 1) * ms_per_start;
   -- An endpoint at its limit of starts is polled again when half of a burst may start: one start after the other would cost a poll, a
   -- read, an append and a commit each.
   gather_ms double precision := burst_ms / 2;
-  poll_again interval := interval '25 milliseconds';
-  -- A read model that is behind a new delivery catches up within a second or so, of which nothing notifies.
-  behind_since interval := interval '2 seconds';
-  behind_again interval := interval '100 milliseconds';
   running integer;
   room integer;
   startable integer;
-  last timestamptz;
-  newest timestamptz;
   claimed integer;
+  last_at timestamptz;
+  newest timestamptz;
   -- A fast clock has written any later time; it counts as now.
   ahead_after timestamptz := at + interval '1 minute';
   lease_ahead_after timestamptz := lease_until + interval '1 minute';
@@ -68,7 +120,7 @@ begin
     again_at := null;
     select * into usage from work.webhook_slot s where s.webhook_id = webhook_ids[i] for update skip locked;
     if not found then
-      again_at := at + poll_again;
+      again_at := at + interval '25 milliseconds';
       return next;
       continue;
     end if;
@@ -79,41 +131,24 @@ begin
       continue;
     end if;
 
-    readable_to := case
-      when sources_applied >= coalesce(health.fanned_out_to, -1) then applied
-      when sources_applied < applied then sources_applied
-      when sources_applied is not null then applied end;
+    -- 1. The readable position.
+    readable_to := work.readable_to(applied, sources_applied, health.fanned_out_to);
 
-    -- The breaker: while it is open, one attempt at a time probes the endpoint. While it is closed, `concurrency` may run.
+    -- 2. The breaker and the concurrency. Failures in a row are counted twice: the slot counts attempts that are not projected yet, the
+    -- read model's count survives a crash of PostgreSQL, which empties the slots (unlogged).
     select count(*) into running from work.delivery_claim c
-    where c.webhook_id = webhook_ids[i] and c.running and c.lease_until > at
-      and c.lease_until <= lease_ahead_after;
+    where c.webhook_id = webhook_ids[i] and c.running and work.is_held(c.lease_until, at, lease_ahead_after);
+    select max(t) into last_at from unnest(array[usage.started_at, health.last_attempt_at]) t where t <= ahead_after;
+    select r.room, r.again_at into room, again_at from work.attempt_room(
+      greatest(usage.failures_in_row, health.failures_in_row) >= failures_to_open, last_at, running, concurrency,
+      probe_ms * interval '1 millisecond', at) r;
+    room := least(room, wanted[i]);
+
+    -- 3. Starts per second.
     usage_ahead := coalesce(usage.started_at > ahead_after, false) or usage.paid_until_ms > extract(epoch from ahead_after) * 1000;
-    room := wanted[i];
-    -- Two counts: the slot's counts attempts that are not projected yet, the read model's survives a crash of PostgreSQL,
-    -- which empties the slots (unlogged).
-    if greatest(usage.failures_in_row, health.failures_in_row) >= failures_to_open then
-      select max(t) into last from unnest(array[usage.started_at, health.last_attempt_at]) t where t <= ahead_after;
-      if last + probe_ms * interval '1 millisecond' > at then
-        room := 0;
-        again_at := last + probe_ms * interval '1 millisecond';
-      elsif running > 0 then
-        room := 0;
-        again_at := at + poll_again * 10;
-      else
-        room := least(room, 1);
-      end if;
-    elsif running >= concurrency then
-      room := 0;
-      again_at := at + poll_again;
-    else
-      room := least(room, concurrency - running);
-    end if;
     usage.paid_until_ms := case when usage_ahead then at_ms else greatest(usage.paid_until_ms, at_ms) end;
-    -- The addend makes up for rounding, which may leave slightly less than a whole start.
-    startable := floor(greatest(-1, least((at_ms + burst_ms - usage.paid_until_ms) / ms_per_start + 1e-6, 1e6)))::integer + 1;
+    startable := work.startable(usage.paid_until_ms, at_ms, burst_ms, ms_per_start);
     if room > 0 and startable < 1 then
-      room := 0;
       again_at := at + (usage.paid_until_ms - gather_ms - at_ms) * interval '1 millisecond';
     end if;
     room := least(room, startable);
@@ -122,53 +157,53 @@ begin
       continue;
     end if;
 
-    with candidate as materialized (
-      (select d.*, false as ahead from read.webhook_delivery d
-       where d.webhook_id = webhook_ids[i] and work.is_due(d.state, d.next_attempt_at, d.payload_expires_at, at)
-         and d.position <= readable_to
-         and not exists (
-           select from work.delivery_claim c
-           where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
-             and c.lease_until > at and c.lease_until <= lease_ahead_after)
-       order by d.next_attempt_at
-       limit room)
-      union all
-      (select d.*, true as ahead from read.webhook_delivery d
-       where d.webhook_id = webhook_ids[i] and d.state = 'pending'
-         and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > ahead_after
-         and d.next_attempt_at > at and d.position <= readable_to and d.payload_expires_at > at
-         and not exists (
-           select from work.delivery_claim c
-           where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
-             and c.lease_until > at and c.lease_until <= lease_ahead_after)
-       order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end
-       limit room)),
-    due as materialized (
+    -- 4. Candidates: due, or scheduled too late by a fast clock; each is held by no claim.
+    with due as (
+      select d.*, false as ahead from read.webhook_delivery d
+      where d.webhook_id = webhook_ids[i] and work.is_due(d.state, d.next_attempt_at, d.payload_expires_at, at)
+        and d.position <= readable_to
+        and not exists (
+          select from work.delivery_claim c
+          where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
+            and work.is_held(c.lease_until, at, lease_ahead_after))
+      order by d.next_attempt_at
+      limit room),
+    too_late as (
+      select d.*, true as ahead from read.webhook_delivery d
+      where d.webhook_id = webhook_ids[i] and work.can_be_sent(d.state, d.payload_expires_at, at)
+        and work.scheduled_at(d.cycle_attempts, d.cycle_started_at, d.last_attempt_at) > ahead_after
+        and d.next_attempt_at > at and d.position <= readable_to
+        and not exists (
+          select from work.delivery_claim c
+          where c.delivery_id = d.delivery_id and c.cycle = d.cycle and c.attempt = d.cycle_attempts + 1
+            and work.is_held(c.lease_until, at, lease_ahead_after))
+      order by work.scheduled_at(d.cycle_attempts, d.cycle_started_at, d.last_attempt_at)
+      limit room),
+    candidate as materialized (select * from due union all select * from too_late),
+    chosen as materialized (
       select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at,
-             -- Without the time since the cycle began in which the endpoint was suspended: paused by the partner, its breaker
-             -- open or the partner suspended. `still_ms` is the total of ended suspensions, `still_since` the start of the current one, `stood_still_ms`
-             -- the total when the cycle began. Never negative, although clocks differ.
-             greatest(0, extract(epoch from at - d.cycle_started_at) * 1000
-               - (health.still_ms - d.stood_still_ms)
-               - greatest(0, coalesce(extract(epoch from at - health.still_since) * 1000, 0))) as ran_ms,
+             work.cycle_ran_ms(d.cycle_started_at, d.stood_still_ms, health.still_ms, health.still_since, at) as ran_ms,
              d.ahead or usage_ahead as ahead
       from candidate d
       order by d.next_attempt_at
       limit room),
     made as (
       insert into work.delivery_claim as c (delivery_id, cycle, attempt, webhook_id, holder, running, lease_until)
-      select delivery_id, cycle, attempt, webhook_ids[i], holder_id, true, claim_attempts.lease_until from due
+      select delivery_id, cycle, attempt, webhook_ids[i], holder_id, true, claim_attempts.lease_until from chosen
       on conflict (delivery_id, cycle, attempt) do update
         set holder = excluded.holder, running = true, lease_until = excluded.lease_until
-        where c.lease_until <= at or c.lease_until > lease_ahead_after
+        where not work.is_held(c.lease_until, at, lease_ahead_after)
       returning c.delivery_id)
-    select coalesce(json_agg(due), '[]'), count(*) into claims, claimed from due join made using (delivery_id);
+    select coalesce(json_agg(chosen), '[]'), count(*) into claims, claimed from chosen join made using (delivery_id);
 
     if claimed > 0 then
       update work.webhook_slot s
       set paid_until_ms = usage.paid_until_ms + claimed * ms_per_start, started_at = at
       where s.webhook_id = webhook_ids[i];
     end if;
+
+    -- 5. The next poll: at once if more may be due; else when the next start is paid for, when the next delivery is due, or, where the
+    -- newest delivery has just become due and a read model is behind it, soon: it catches up within a second or so, of which nothing notifies.
     if claimed = room then
       again_at := case when room < startable then at
         else at + greatest(0, usage.paid_until_ms + claimed * ms_per_start - gather_ms - at_ms) * interval '1 millisecond' end;
@@ -179,15 +214,14 @@ begin
     where d.webhook_id = webhook_ids[i] and d.state = 'pending' and d.next_attempt_at > at
     order by d.next_attempt_at
     limit 1;
-    -- The newest delivery has just become due, and a read model is behind it.
     select d.next_attempt_at into newest from (
       select n.position, n.next_attempt_at from read.webhook_delivery n
       where n.webhook_id = webhook_ids[i] and n.state = 'pending'
       order by n.position desc
       limit 1) d
     where d.position > coalesce(readable_to, -1);
-    if newest <= at and newest > at - behind_since then
-      again_at := least(again_at, at + behind_again);
+    if newest <= at and newest > at - interval '2 seconds' then
+      again_at := least(again_at, at + interval '100 milliseconds');
     end if;
     return next;
   end loop;

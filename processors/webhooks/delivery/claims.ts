@@ -2,16 +2,13 @@ import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { HOUR, MINUTE } from '../../../domain/kernel/time.ts';
-import { BREAKER_OPENS_AFTER } from '../../../domain/webhooks/events.ts';
+import { BREAKER_OPENS_AFTER, type DeliveryRef } from '../../../domain/webhooks/events.ts';
 import type { Position } from '../../../event-store/port.ts';
 import { type Clock, reportFutureTime } from '../../../platform/clock/clock.ts';
 import { createSemaphore } from '../../../platform/limits/semaphore.ts';
 
 /** One claimed attempt of this worker. */
-export interface DeliveryClaim {
-  readonly delivery_id: string;
-  readonly webhook_id: string;
-  readonly partner_id: string;
+export interface DeliveryClaim extends DeliveryRef {
   readonly event_id: string;
   /** The envelope's `created_at`, ISO 8601 as PostgreSQL writes it. */
   readonly created_at: string;

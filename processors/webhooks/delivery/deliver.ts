@@ -6,7 +6,7 @@ import type { Position } from '../../../event-store/port.ts';
 import { createWakeup, endsWithin, pause } from '../../../platform/clock/waiting.ts';
 import { Counts } from '../../../platform/limits/coalesce.ts';
 import type { ProcessorDeps } from '../../deps.ts';
-import { expireDelivery } from '../expire-deliveries.ts';
+import { recordExpiredDeliveries } from '../expire-deliveries.ts';
 import { type AttemptDeps, inAttemptSpan, makeAttempt, type Target } from './attempt.ts';
 import {
   type DeliveryClaim,
@@ -289,7 +289,10 @@ class DeliveryWorker {
     try {
       await inAttemptSpan(store, claim, async (sent) => {
         const outcome = await makeAttempt(this.#options, claim, target);
-        if (outcome === 'unreadable') await expireDelivery(this.#options, claim);
+        if (outcome === 'unreadable')
+          await recordExpiredDeliveries(this.#options, [
+            { ...claim, created_at: new Date(claim.created_at) },
+          ]);
         else if (outcome !== null) sent(outcome);
         if (this.#abandoned) return;
         if (outcome === null || outcome === 'unreadable') {

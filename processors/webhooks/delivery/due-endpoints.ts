@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { aheadAfter } from '../../../domain/kernel/time.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
 import { createWakeup } from '../../../platform/clock/waiting.ts';
-import { ENDPOINT_STATE } from '../../../queries/webhooks/endpoint-state.ts';
+import { ENDPOINT_STATE } from '../../../projections/webhooks/deliveries/health-readers.ts';
 
 /** State of the endpoints with pending deliveries, over all processes. */
 export interface Watched {
@@ -106,13 +106,13 @@ async function readWaiting(pool: pg.Pool, now: number): Promise<WaitingEndpoint[
                  where h.pending > 0 and h.deleted_at is null) h
            left join lateral (
              select d.next_attempt_at from read.webhook_delivery d
-             where d.webhook_id = h.webhook_id and d.state = 'pending' and d.payload_expires_at > $1
+             where d.webhook_id = h.webhook_id and work.can_be_sent(d.state, d.payload_expires_at, $1)
              order by d.next_attempt_at limit 1) n on h.state in ('open', 'held_back')
            left join lateral (
              select d.next_attempt_at from read.webhook_delivery d
              where d.webhook_id = h.webhook_id and d.state = 'pending'
-               and case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end > $2
-             order by case when d.cycle_attempts = 0 then d.cycle_started_at else d.last_attempt_at end desc
+               and work.scheduled_at(d.cycle_attempts, d.cycle_started_at, d.last_attempt_at) > $2
+             order by work.scheduled_at(d.cycle_attempts, d.cycle_started_at, d.last_attempt_at) desc
              limit 1) a on n.next_attempt_at > $1`,
     values: [new Date(now), new Date(aheadAfter(now))],
   });

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
+import { deliveriesStream } from '../../../commands/webhooks/queue-deliveries.ts';
 import {
   type AttemptOutcome,
   appendOutcomes,
   attemptEvent,
-  deliveriesStream,
-} from '../../../commands/webhooks/queue-deliveries.ts';
+} from '../../../commands/webhooks/record-attempts.ts';
 import { inChunks } from '../../../domain/kernel/chunks.ts';
 import { type EventStore, type NewEvent, OutcomeUnknown, type Position } from '../../../event-store/port.ts';
 import { backoffMs, endsWithin, nextTurn, pause } from '../../../platform/clock/waiting.ts';

@@ -6,7 +6,7 @@ import {
   isOwnOrigin,
   parseDestination,
 } from '../../../domain/webhooks/destination.ts';
-import type { DeliveryError } from '../../../domain/webhooks/events.ts';
+import { type AttemptResult, type DeliveryError, resultOf } from '../../../domain/webhooks/events.ts';
 import { MAX_RETRY_AFTER_MS } from '../../../domain/webhooks/schedule.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
 import { coalesceNextOf } from '../../../platform/limits/coalesce.ts';
@@ -109,7 +109,7 @@ export function postAndReadStatus(
           }
           response = { status, retryAfter: received['retry-after'] };
           clearTimeout(timer);
-          timer = setTimeout(stop, Math.min(DISCARDING_MS, deadline - performance.now()));
+          timer = setTimeout(stop, Math.max(0, Math.min(DISCARDING_MS, deadline - performance.now())));
         },
         onResponseData: () => undefined,
         onResponseEnd: () => settle(null),
@@ -126,12 +126,8 @@ export interface SendRequest {
   readonly partner_id: string;
 }
 
-/** Result of a sent request. */
-export interface SendResult {
-  /** null: the receiver did not respond. */
-  readonly http_status: number | null;
-  /** null: the receiver accepted the event (any 2xx). */
-  readonly error: DeliveryError | null;
+/** Result of a sent request; no error: the receiver accepted the event (any 2xx). */
+export interface SendResult extends AttemptResult {
   /** Honoured Retry-After, at most 24 hours. */
   readonly retry_after_ms: number | null;
 }
@@ -192,7 +188,7 @@ export function createSender(options: SenderOptions): Sender {
     send: (request) =>
       attempt(request).then(
         (response) => outcomeOf(response, clock.now()),
-        (error: unknown) => ({ http_status: null, error: errorOf(error), retry_after_ms: null }),
+        (error: unknown) => ({ ...resultOf({ error: errorOf(error) }), retry_after_ms: null }),
       ),
     close: connections.close,
   };
@@ -223,11 +219,11 @@ function destination(text: string, policy: DestinationPolicy): URL {
 }
 
 function outcomeOf({ status, retryAfter }: ReceiverResponse, now: number): SendResult {
-  if (status < 300) return { http_status: status, error: null, retry_after_ms: null };
+  const error = status < 300 ? null : status < 400 ? 'redirect' : 'http_status';
   return {
     http_status: status,
-    error: status < 400 ? 'redirect' : 'http_status',
-    retry_after_ms: parseRetryAfter(retryAfter, now),
+    error,
+    retry_after_ms: error === null ? null : parseRetryAfter(retryAfter, now),
   };
 }
 

@@ -1,15 +1,15 @@
 import { asUuid } from '../../../http/contract/parameters.ts';
 import type { Reply } from '../../../http/contract/route.ts';
-import { deliveryFields } from '../../../read-api/webhooks/answer.ts';
+import { type EndpointHealth, failureText } from '../../../projections/webhooks/deliveries/health-readers.ts';
 import {
   type Attempt,
   findDelivery,
   listAttempts,
   searchDeliveries,
-} from '../../../read-api/webhooks/delivery-queries.ts';
+} from '../../../projections/webhooks/deliveries/readers.ts';
+import { deliveryFields } from '../../../read-api/webhooks/answer.ts';
 import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
-import { type EndpointHealth, failureText } from '../../../read-api/webhooks/health-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { mayChange, type PageContext, type Refused } from '../api.ts';
 import {

@@ -1,6 +1,6 @@
 import { Temporal } from 'temporal-polyfill';
 import type { Reply } from '../../../http/contract/route.ts';
-import { countRecoverable } from '../../../queries/webhooks/recoverable.ts';
+import { countRecoverable } from '../../../projections/webhooks/deliveries/recovery-readers.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import type { RecoveryBody } from '../../../read-api/webhooks/recovery-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';

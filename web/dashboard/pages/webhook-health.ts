@@ -1,11 +1,11 @@
 /** How an endpoint takes its deliveries, in words and as lines. */
 
-import { readHealth } from '../../../read-api/webhooks/health.ts';
 import {
+  type AttemptHour,
   type EndpointHealth,
   failureText,
-  type HourOfAttempts,
-} from '../../../read-api/webhooks/health-schemas.ts';
+  readHealth,
+} from '../../../projections/webhooks/deliveries/health-readers.ts';
 import type { PageContext } from '../api.ts';
 import { lineChart } from '../charts.ts';
 import { badge, type Content, count, type Html, html, tiles } from '../components.ts';
@@ -94,7 +94,7 @@ export function startOf(span: Span, now: number): number {
 }
 
 /** The success rate and response time of an endpoint, as figures and as lines. Times without an attempt have no point. */
-export function attemptCharts(page: PageContext, span: Span, hours: readonly HourOfAttempts[]): Html {
+export function attemptCharts(page: PageContext, span: Span, hours: readonly AttemptHour[]): Html {
   const { text, step } = SPANS[span];
   const all = total(hours);
   if (all.attempts === 0) return html`<p>No attempts in the ${text.toLowerCase()}.</p>`;
@@ -127,7 +127,7 @@ export function attemptCharts(page: PageContext, span: Span, hours: readonly Hou
   }`;
 }
 
-function total(hours: readonly HourOfAttempts[]): Omit<HourOfAttempts, 'hour'> {
+function total(hours: readonly AttemptHour[]): Omit<AttemptHour, 'hour'> {
   const sum = { attempts: 0, delivered: 0, answered: 0, answered_ms: 0 };
   for (const hour of hours) {
     sum.attempts += hour.attempts;

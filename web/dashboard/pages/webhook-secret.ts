@@ -1,7 +1,7 @@
 import type { Reply } from '../../../http/contract/route.ts';
+import { failureText } from '../../../projections/webhooks/deliveries/health-readers.ts';
 import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
-import { failureText } from '../../../read-api/webhooks/health-schemas.ts';
 import { mayChange, type PageContext, type Refused } from '../api.ts';
 import { badge, type Content, copyable, form, html, panel, secretOnce } from '../components.ts';
 import { ask, show } from '../layout.ts';

@@ -1,14 +1,16 @@
 import { asUuid } from '../../../http/contract/parameters.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import type { ErrorCode } from '../../../http/errors/error-catalog.ts';
+import {
+  type EndpointHealth,
+  readAttempts,
+} from '../../../projections/webhooks/deliveries/health-readers.ts';
 import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
 import type {
   WebhookBody,
   WebhookLimits,
   WebhookWorker,
 } from '../../../read-api/webhooks/endpoint-schemas.ts';
-import { readAttempts } from '../../../read-api/webhooks/health.ts';
-import type { EndpointHealth } from '../../../read-api/webhooks/health-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import {
   commandOf,

@@ -1,19 +1,53 @@
-/** The endpoints' tables. One file, because the columns, the fold of the events and the SQL change together. */
+/** The projection of endpoints, which is stored as `webhooks`: their row, and what events change in it and in their subscriptions. */
 import type pg from 'pg';
-import { unreachable } from '../../domain/kernel/decider.ts';
-import { type EventOf, readEvent } from '../../domain/kernel/events.ts';
+import { unreachable } from '../../../domain/kernel/decider.ts';
+import { type EventOf, readEvent } from '../../../domain/kernel/events.ts';
 import {
   type EndpointEvent,
   endpointEvents,
+  type SealedSecret,
+  type SnapshottedEndpoint,
+  type Subscribable,
   WEBHOOK_HISTORY_MS,
   WEBHOOKS_PREFIX,
-} from '../../domain/webhooks/events.ts';
-import type { RecordedEvent } from '../../event-store/port.ts';
-import type { Projection } from '../projection.ts';
-import { forgetBefore } from '../tables.ts';
+} from '../../../domain/webhooks/events.ts';
+import type { RecordedEvent } from '../../../event-store/port.ts';
+import type { Projection } from '../../projection.ts';
+import { type Columns, forgetBefore, rowSql, toJson } from '../../tables.ts';
+
+/** A row of `webhook_endpoint`; instants in ISO 8601. */
+export interface EndpointRow
+  extends Omit<SnapshottedEndpoint, 'events' | 'secret' | 'previous' | 'recovery'> {
+  readonly partner_id: string;
+  readonly events: readonly Subscribable[];
+  /** null: the endpoint is deleted. */
+  readonly secret: SealedSecret | null;
+  /** Also signs until `secret_rotation_until`. */
+  readonly previous_secret: SealedSecret | null;
+  readonly last_revision: number;
+  readonly last_position: string;
+}
+
+export const ENDPOINT_COLUMNS: Columns<EndpointRow> = {
+  webhook_id: 'uuid',
+  partner_id: 'uuid',
+  name: 'text',
+  url: 'text',
+  events: 'text[]',
+  tracker_id: 'uuid',
+  enabled: 'boolean',
+  created_at: 'timestamptz',
+  updated_at: 'timestamptz',
+  deleted_at: 'timestamptz',
+  secret: 'json',
+  previous_secret: 'json',
+  secret_rotation_until: 'timestamptz',
+  last_revision: 'integer',
+  last_position: 'position',
+};
 
 /** Projects endpoints and the periods of their subscriptions. Row by row, because these events are rare. */
-export const webhooks: Projection = {
+export const endpoints: Projection = {
   name: 'webhooks',
   tables: ['webhook_endpoint', 'webhook_subscription'],
   types: Object.keys(endpointEvents),
@@ -31,8 +65,8 @@ type Data<Name extends EndpointEvent['type']> = EventOf<Pick<typeof endpointEven
 async function applyOne({ type, data }: EndpointEvent, origin: Origin, db: pg.ClientBase): Promise<void> {
   switch (type) {
     case 'webhooks.EndpointCreated.v1': {
-      const row = { ...data, enabled: true, updated_at: data.created_at };
-      return insert(db, row, origin);
+      const fresh = { ...data, enabled: true, updated_at: data.created_at };
+      return insert(db, fresh, origin);
     }
     case 'webhooks.EndpointUpdated.v1':
       return updated(data, origin, db);
@@ -76,22 +110,20 @@ async function set(
   return rowCount === 1;
 }
 
-const COLUMNS = `webhook_id, partner_id, name, url, events, tracker_id, enabled, created_at, updated_at, deleted_at, secret,
-                 previous_secret, secret_rotation_until, last_revision, last_position`;
+const row = rowSql(ENDPOINT_COLUMNS);
 
 /** Adds an endpoint, with its subscription, unless it is there. */
 async function insert(
   db: pg.ClientBase,
-  row: { readonly webhook_id: string; readonly enabled: boolean },
+  endpoint: Pick<EndpointRow, 'webhook_id' | 'enabled'>,
   { revision, position }: Origin,
 ): Promise<void> {
   const { rowCount } = await db.query(
-    `insert into webhook_endpoint (${COLUMNS})
-     select ${COLUMNS} from json_populate_record(null::webhook_endpoint, $1)
+    `insert into webhook_endpoint (${row.columns}) select ${row.values} from ${row.recordset('$1')}
      on conflict (webhook_id) do nothing`,
-    [JSON.stringify({ ...row, last_revision: revision, last_position: String(position) })],
+    [toJson([{ ...endpoint, last_revision: revision, last_position: String(position) }])],
   );
-  if (rowCount === 1 && row.enabled) await subscribe(db, row.webhook_id, position);
+  if (rowCount === 1 && endpoint.enabled) await subscribe(db, endpoint.webhook_id, position);
 }
 
 async function updated(
@@ -124,8 +156,8 @@ async function snapshotted(
   for (const { previous: previous_secret, ...endpoint } of endpoints) {
     const withoutSecrets = { secret: null, previous_secret: null, secret_rotation_until: null };
     const isDeleted = endpoint.deleted_at !== null;
-    const row = { ...endpoint, partner_id, previous_secret, ...(isDeleted ? withoutSecrets : {}) };
-    await insert(db, row, origin);
+    const restored = { ...endpoint, partner_id, previous_secret, ...(isDeleted ? withoutSecrets : {}) };
+    await insert(db, restored, origin);
   }
   const forgottenBefore = new Date(Date.parse(origin.metadata.at) - WEBHOOK_HISTORY_MS);
   await db.query(

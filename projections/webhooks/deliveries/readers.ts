@@ -1,16 +1,21 @@
-/** Deliveries, and their numbers, as the read model has them at a moment. */
+/** Named readers of deliveries and of their numbers: as partners see them at a moment, in API, dashboard and commands. */
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
-import { isoTime, utcDay } from '../../domain/kernel/time.ts';
+import { isoTime, utcDay } from '../../../domain/kernel/time.ts';
 import {
+  type Attempt,
+  type AttemptResult,
   type DeliveredType,
+  type DeliveryState,
+  type DeliveryTotals,
   deliveredTypeSchema,
-  deliveryErrorSchema,
+  NO_DELIVERIES,
+  resultOf,
   WEBHOOK_HISTORY_MS,
-} from '../../domain/webhooks/events.ts';
-import { type Reads, readUpToDate } from '../../queries/reads.ts';
-import { type DeliveryState, deliveryState } from './delivery-schemas.ts';
-import { type DeliveryTotals, NO_DELIVERIES } from './endpoint-schemas.ts';
+} from '../../../domain/webhooks/events.ts';
+import { columnList, type Reads, readUpToDate } from '../../../queries/reads.ts';
+import { fieldsOf } from '../../tables.ts';
+import { DELIVERY_COLUMNS, type DeliveryRow, type TotalRow } from './delivery.ts';
 
 /**
  * The condition of deliveries that have expired and that the sweep of each minute has not marked yet. Millions of one partner may
@@ -20,31 +25,28 @@ import { type DeliveryTotals, NO_DELIVERIES } from './endpoint-schemas.ts';
 const isUnswept = (at: string) =>
   sql.fragment`state <> 'expired' and payload_expires_at <= ${at}::timestamptz`;
 
-const deliveryRow = z.object({
-  delivery_id: z.string(),
-  partner_id: z.string(),
-  webhook_id: z.string(),
-  event_id: z.string(),
-  type: deliveredTypeSchema,
-  state: deliveryState,
-  cycle: z.number(),
-  attempts: z.number(),
-  created_at: z.string(),
-  last_attempt_at: z.string().nullable(),
-  delivered_at: z.string().nullable(),
-  next_attempt_at: z.string().nullable(),
-  http_status: z.number().nullable(),
-  error: deliveryErrorSchema.nullable(),
-  /** bigint as text. */
-  position: z.string(),
-});
-/** A delivery as the read model has it, in the state that it is in now. */
-export type FoundDelivery = z.output<typeof deliveryRow>;
+/** What a partner is not shown of a delivery. */
+const HIDDEN = [
+  'payload_expires_at',
+  'cycle_attempts',
+  'cycle_started_at',
+  'suspended_ms_before',
+  'last_duration_ms',
+  'earlier_attempts',
+  'recovery_id',
+  'changed_position',
+] as const;
+/** A delivery in the state that it is in now. */
+export type Delivery = Readonly<Omit<DeliveryRow, (typeof HIDDEN)[number] | 'state'>> & {
+  readonly state: DeliveryState;
+};
+const deliveryRow = z.custom<Delivery>();
+
+const plain = columnList(fieldsOf(DELIVERY_COLUMNS, [...HIDDEN, 'state', 'position']));
 
 /** `state` follows the clock and the endpoint, which change no row. */
 const columns = (now: string, cancelled: boolean) => sql.fragment`
-  delivery_id, partner_id, webhook_id, event_id, type, cycle, attempts, created_at, last_attempt_at, delivered_at,
-  next_attempt_at, http_status, error, position::text as position,
+  ${plain}, position::text as position,
   case when payload_expires_at <= ${now}::timestamptz then 'expired'
        when state = 'pending' and ${cancelled} then 'cancelled' else state end as state`;
 
@@ -99,7 +101,7 @@ function storedAs(status: Exclude<DeliveryState, 'expired'>, deleted: boolean): 
 }
 
 /** A page of an endpoint's history. */
-export async function listDeliveries(db: DatabasePool, query: PageQuery): Promise<readonly FoundDelivery[]> {
+export async function listDeliveries(db: DatabasePool, query: PageQuery): Promise<readonly Delivery[]> {
   const page = pageQuery(query);
   return page === null ? [] : db.any(sql.type(deliveryRow)`${page}`);
 }
@@ -155,25 +157,17 @@ const FAR_AHEAD = '9999-01-01T00:00:00.000Z';
 export async function searchDeliveries(
   db: DatabasePool,
   search: DeliverySearch,
-): Promise<readonly FoundDelivery[]> {
+): Promise<readonly Delivery[]> {
   const page = searchQuery(search);
   return page === null ? [] : db.any(sql.type(deliveryRow)`${page}`);
 }
 
-const attemptRow = z.object({
-  started_at: z.string(),
-  duration_ms: z.number().nullable(),
-  http_status: z.number().nullable(),
-  error: deliveryErrorSchema.nullable(),
-});
-export type Attempt = z.output<typeof attemptRow>;
-const attemptsRow = z.object({
-  earlier_attempts: z.array(attemptRow).nullable(),
-  started_at: z.string().nullable(),
-  duration_ms: z.number().nullable(),
-  http_status: z.number().nullable(),
-  error: deliveryErrorSchema.nullable(),
-});
+const attemptsRow =
+  z.custom<
+    Pick<DeliveryRow, 'earlier_attempts' | 'last_attempt_at' | 'last_duration_ms' | keyof AttemptResult>
+  >();
+
+export type { Attempt };
 
 /** Returns the last attempts at a delivery, at most twenty, the newest first. */
 export async function listAttempts(
@@ -182,11 +176,17 @@ export async function listAttempts(
   deliveryId: string,
 ): Promise<readonly Attempt[]> {
   const row = await db.maybeOne(sql.type(attemptsRow)`
-    select earlier_attempts, last_attempt_at as started_at, last_duration_ms as duration_ms, http_status, error
-    from read.webhook_delivery where delivery_id = ${deliveryId} and webhook_id = ${webhookId}`);
-  if (!row || row.started_at === null) return [];
-  const { earlier_attempts, started_at, ...last } = row;
-  return [...(earlier_attempts ?? []), { ...last, started_at }].toReversed();
+    select * from read.webhook_delivery where delivery_id = ${deliveryId} and webhook_id = ${webhookId}`);
+  if (!row || row.last_attempt_at === null) return [];
+  const { earlier_attempts, last_attempt_at: started_at, last_duration_ms: duration_ms } = row;
+  const attempts = [...(earlier_attempts ?? []), { ...row, started_at, duration_ms }];
+  return attempts
+    .map((attempt) => ({
+      ...resultOf(attempt),
+      started_at: attempt.started_at,
+      duration_ms: attempt.duration_ms,
+    }))
+    .toReversed();
 }
 
 /** One delivery of an endpoint's. `now` in milliseconds. */
@@ -195,7 +195,7 @@ export const findDelivery = (
   { webhookId, deleted }: { readonly webhookId: string; readonly deleted: boolean },
   deliveryId: string,
   now: number,
-): Promise<FoundDelivery | null> =>
+): Promise<Delivery | null> =>
   readUpToDate(reads, () =>
     reads.db.maybeOne(sql.type(deliveryRow)`
       select ${columns(isoTime(now), deleted)} from read.webhook_delivery
@@ -203,7 +203,7 @@ export const findDelivery = (
         and created_at > ${isoTime(now - WEBHOOK_HISTORY_MS)}::timestamptz`),
   );
 
-const totalRow = z.object({ webhook_id: z.string(), state: deliveryState, deliveries: z.number() });
+const totalRow = z.custom<Pick<TotalRow, 'webhook_id' | 'deliveries'> & { readonly state: DeliveryState }>();
 
 /**
  * Counts the deliveries of the last 90 UTC days of these endpoints by state: sums stored counts, and corrects them by rows

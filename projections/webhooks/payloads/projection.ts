@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import { readEvent } from '../../domain/kernel/events.ts';
-import { payloadEvents, payloadExpiryEvents } from '../../domain/webhooks/events.ts';
-import type { Projection } from '../projection.ts';
+import { readEvent } from '../../../domain/kernel/events.ts';
+import { payloadEvents, payloadExpiryEvents } from '../../../domain/webhooks/events.ts';
+import type { Projection } from '../../projection.ts';
 
 /** Projects bodies of webhook events, and how many bytes each partner has stored. */
 export const payloads: Projection = {

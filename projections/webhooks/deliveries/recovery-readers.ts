@@ -1,6 +1,25 @@
-/** What a recovery of an endpoint covers: deliveries that failed, or that wait since a failure or behind the open breaker. */
+/** Named readers of recoveries, and of what one covers: deliveries that failed, or that wait since a failure or behind the open breaker. */
 import type pg from 'pg';
-import { BREAKER_OPENS_AFTER, deliveredTypeSchema } from '../../domain/webhooks/events.ts';
+import { sql } from 'slonik';
+import { z } from 'zod';
+import { deliveredTypeSchema } from '../../../domain/webhooks/events.ts';
+import { columnList, type Reads, readUpToDate } from '../../../queries/reads.ts';
+import { fieldsOf } from '../../tables.ts';
+import type { DeliveryRow } from './delivery.ts';
+import { RECOVERY_COLUMNS, type RecoveryRow } from './recovery.ts';
+
+/** What a partner is not shown of a recovery. */
+const HIDDEN = ['webhook_id', 'partner_id', 'held_back', 'position'] as const;
+export type Recovery = Readonly<Omit<RecoveryRow, (typeof HIDDEN)[number]>>;
+const recovery = z.custom<Recovery>();
+
+/** Finds a recovery of an endpoint's. */
+export const findRecovery = (reads: Reads, webhookId: string, recoveryId: string): Promise<Recovery | null> =>
+  readUpToDate(reads, () =>
+    reads.db.maybeOne(sql.type(recovery)`
+      select ${columnList(fieldsOf(RECOVERY_COLUMNS, HIDDEN))} from read.webhook_recovery
+      where recovery_id = ${recoveryId} and webhook_id = ${webhookId}`),
+  );
 
 export interface Recoverable {
   readonly webhookId: string;
@@ -42,11 +61,9 @@ export async function countRecoverable(pool: pg.Pool, what: Recoverable, limit: 
 }
 
 /** A delivery that a recovery makes due. */
-export interface RecoverableDelivery {
-  readonly delivery_id: string;
-  readonly event_id: string;
+export interface RecoverableDelivery
+  extends Readonly<Pick<DeliveryRow, 'delivery_id' | 'event_id' | 'cycle'>> {
   readonly state: RecoverableState;
-  readonly cycle: number;
   readonly created_at: Date;
   /** PostgreSQL's text of `created_at` with its microseconds, and bigint as text. */
   readonly cursor: readonly [createdAt: string, position: string];
@@ -82,25 +99,13 @@ export async function* pagesOfRecoverable(
   }
 }
 
-/** Returns whether the endpoint's breaker is open. */
-export async function isHeldBack(pool: pg.Pool, webhookId: string): Promise<boolean> {
-  const { rows } = await pool.query({
-    name: 'is_held_back',
-    text: 'select from read.webhook_health where webhook_id = $1 and failures_in_row >= $2',
-    values: [webhookId, BREAKER_OPENS_AFTER],
-  });
-  return rows.length > 0;
-}
-
 /** A recovery that has deliveries to make due, or that has ended. */
-export interface OpenRecovery {
-  readonly recovery_id: string;
-  readonly webhook_id: string;
-  readonly partner_id: string;
+export interface OpenRecovery
+  extends Readonly<
+    Pick<RecoveryRow, 'recovery_id' | 'webhook_id' | 'partner_id' | 'held_back' | 'position'>
+  > {
   readonly since: Date;
-  readonly held_back: boolean;
   readonly created_at: Date;
-  readonly position: string;
   /** Whether none of its deliveries will be made due any more: all were, or the endpoint is paused or deleted. */
   readonly has_ended: boolean;
 }

@@ -1,6 +1,6 @@
-/** The deliveries' table. One file, because the columns, the fold of the events and the SQL change together. */
+/** The projection `deliveries`: loads the rows that a batch of events changes, folds the events into them, and writes them. */
 import type pg from 'pg';
-import { readEvent } from '../../domain/kernel/events.ts';
+import { readEvent } from '../../../domain/kernel/events.ts';
 import {
   type DeliveryEvent,
   deliveryEvents,
@@ -9,22 +9,29 @@ import {
   type SnapshottedEndpoint,
   WEBHOOK_HISTORY_MS,
   WEBHOOKS_PREFIX,
-} from '../../domain/webhooks/events.ts';
-import { notify } from '../../platform/postgres/notifications.ts';
-import type { Projection } from '../projection.ts';
-import { columnsOf, forgetBefore, toJson } from '../tables.ts';
+} from '../../../domain/webhooks/events.ts';
+import { notify } from '../../../platform/postgres/notifications.ts';
+import type { Projection } from '../../projection.ts';
+import { type Columns, columnsOf, forgetBefore, rowSql, toJson } from '../../tables.ts';
 import {
-  type DeliveryRow,
+  ATTEMPT_HOUR_COLUMNS,
+  DELIVERY_COLUMNS,
   type Fold,
   foldDelivery,
+  type LoadedDelivery,
+  TOTAL_COLUMNS,
+  UNREAD_FIELDS,
+} from './delivery.ts';
+import {
   foldEndpoint,
   foldSnapshot,
   foldSuspension,
+  HEALTH_COLUMNS,
   type HealthRow,
-  type RecoveryRow,
   type SuspensionEvent,
   suspensionEvents,
-} from './delivery-fold.ts';
+} from './health.ts';
+import { RECOVERY_COLUMNS, type RecoveryRow } from './recovery.ts';
 
 /** Notified when deliveries may be due, with a JSON array of `Due`, or '' if that would be too long. */
 export const DELIVERIES_CHANNEL = 'doorplate_deliveries';
@@ -96,37 +103,34 @@ async function forgetEndpoints(
   );
 }
 
-const ISO = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
-const iso = (...columns: string[]): string =>
-  columns.map((column) => `to_char(${column} at time zone 'UTC', ${ISO}) as ${column}`).join(', ');
+const added = rowSql(DELIVERY_COLUMNS);
+const loaded = rowSql(DELIVERY_COLUMNS, UNREAD_FIELDS);
+const changing = rowSql(DELIVERY_COLUMNS, [
+  ...UNREAD_FIELDS,
+  'delivery_id',
+  'webhook_id',
+  'partner_id',
+  'created_at',
+]);
+const total = rowSql(TOTAL_COLUMNS);
+const attemptHour = rowSql(ATTEMPT_HOUR_COLUMNS);
+const health = rowSql(HEALTH_COLUMNS);
+const recovery = rowSql(RECOVERY_COLUMNS);
 
-const DELIVERIES = `
-  select delivery_id, webhook_id, partner_id, state, cycle, attempts, cycle_attempts,
-         stood_still_ms::float8 as stood_still_ms, last_duration_ms, http_status, error, earlier_attempts, recovery_id,
-         changed_position::text as changed_position, ${iso('created_at', 'cycle_started_at', 'last_attempt_at', 'delivered_at', 'next_attempt_at')}
-  from webhook_delivery where delivery_id = any ($1)`;
-const HEALTH = `
-  select webhook_id, partner_id, pending::float8 as pending, failures_in_row, still_ms::float8 as still_ms,
-         last_error, last_http_status, fanned_out_to::text as fanned_out_to, last_position::text as last_position,
-         changed_position::text as changed_position,
-         ${iso('last_attempt_at', 'paused_at', 'partner_suspended_at', 'deleted_at', 'still_since')}
-  from webhook_health`;
-
-const RECOVERIES = `
-  select recovery_id, webhook_id, partner_id, held_back, deliveries::float8 as deliveries, position::text as position,
-         pending::float8 as pending, delivered::float8 as delivered, failed::float8 as failed,
-         cancelled::float8 as cancelled, expired::float8 as expired, ${iso('since', 'created_at', 'completed_at')}
-  from webhook_recovery where recovery_id = any ($1)`;
+const DELIVERIES = `select ${loaded.select} from webhook_delivery where delivery_id = any ($1)`;
+const HEALTH = `select ${health.select} from webhook_health`;
+const RECOVERIES = `select ${recovery.select} from webhook_recovery where recovery_id = any ($1)`;
 
 interface Suspension {
   readonly partner_id: string;
   readonly suspended_at: string;
 }
+const SUSPENSION_COLUMNS: Columns<Suspension> = { partner_id: 'uuid', suspended_at: 'timestamptz' };
 
 const loadSuspensions = async (partners: readonly string[], db: pg.ClientBase): Promise<Suspension[]> =>
   (
     await db.query<Suspension>(
-      `select partner_id, ${iso('suspended_at')} from webhook_suspension where partner_id = any ($1)`,
+      `select ${rowSql(SUSPENSION_COLUMNS).select} from webhook_suspension where partner_id = any ($1)`,
       [partners],
     )
   ).rows;
@@ -159,11 +163,11 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     if ('delivery_ids' in data) for (const id of data.delivery_ids) ids.add(id);
   }
   // Pipelined: each waits for no other's rows.
-  const [known, health] = await Promise.all([
+  const [known, knownHealth] = await Promise.all([
     ids.size === 0
       ? []
       : db
-          .query<DeliveryRow>({ name: 'known_deliveries', text: DELIVERIES, values: [[...ids]] })
+          .query<LoadedDelivery>({ name: 'known_deliveries', text: DELIVERIES, values: [[...ids]] })
           .then(({ rows }) => rows),
     db
       .query<HealthRow>({
@@ -185,16 +189,16 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
           })
         ).rows;
   // A new endpoint has the suspension of its partner.
-  const partners = [...changingPartners, ...(health.length < webhooks.size ? partnerIds : [])];
+  const partners = [...changingPartners, ...(knownHealth.length < webhooks.size ? partnerIds : [])];
   const suspended = partners.length === 0 ? [] : await loadSuspensions(partners, db);
   if (changingPartners.size > 0) {
     const text = `${HEALTH} where partner_id = any ($1) and deleted_at is null and webhook_id <> all ($2)`;
-    health.push(...(await db.query<HealthRow>(text, [[...changingPartners], [...webhooks]])).rows);
+    knownHealth.push(...(await db.query<HealthRow>(text, [[...changingPartners], [...webhooks]])).rows);
   }
   return {
     position: '',
     deliveries: new Map(known.map((row) => [row.delivery_id, row])),
-    health: new Map(health.map((row) => [row.webhook_id, row])),
+    health: new Map(knownHealth.map((row) => [row.webhook_id, row])),
     added: new Map(),
     changed: new Set(),
     changedHealth: new Set(),
@@ -209,12 +213,12 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
 }
 
 async function write(fold: Fold, db: pg.ClientBase): Promise<void> {
-  const { added, changed, changedHealth } = fold;
+  const { changed, changedHealth } = fold;
   const totals = [...fold.totals.values()].filter((total) => total.deliveries !== 0);
   await writeSuspensions(fold, db);
-  if (added.size + changed.size + changedHealth.size + fold.changedRecoveries.size === 0) return;
+  if (fold.added.size + changed.size + changedHealth.size + fold.changedRecoveries.size === 0) return;
   const rows = [
-    added.values(),
+    fold.added.values(),
     changed,
     totals,
     changedHealth,
@@ -245,43 +249,28 @@ async function notifyDue({ due }: Fold, db: pg.ClientBase): Promise<void> {
   await notify(db, DELIVERIES_CHANNEL, isTooLong ? '' : named);
 }
 
-const ADDED = `delivery_id, webhook_id, partner_id, event_id, type, state, cycle, attempts, cycle_attempts, cycle_started_at,
-               stood_still_ms, created_at, position, payload_expires_at, last_attempt_at, last_duration_ms, delivered_at,
-               next_attempt_at, http_status, error, earlier_attempts, recovery_id, changed_position`;
-const CHANGED = `state, cycle, attempts, cycle_attempts, cycle_started_at, stood_still_ms, last_attempt_at,
-                 last_duration_ms, delivered_at, next_attempt_at, http_status, error, earlier_attempts, recovery_id,
-                 changed_position`;
-const OF_HEALTH = `pending, failures_in_row, last_attempt_at, last_error, last_http_status, paused_at, partner_suspended_at, deleted_at, still_since, still_ms, fanned_out_to,
-                   last_position, changed_position`;
-const OF_RECOVERY = 'completed_at, pending, delivered, failed, cancelled, expired';
-const RECOVERY = `recovery_id, webhook_id, partner_id, since, held_back, deliveries, created_at, position, ${OF_RECOVERY}`;
-const OF_ATTEMPTS = 'webhook_id, partner_id, day, hour, outcome, http_status';
-
 /** Writes a batch in one statement; no row is written by two of its parts. */
 const APPLY = `
   with added as (
-    insert into webhook_delivery (${ADDED})
-    select ${ADDED} from json_populate_recordset(null::webhook_delivery, $1)),
+    insert into webhook_delivery (${added.columns}) select ${added.values} from ${added.recordset('$1')}),
   changed as (
-    update webhook_delivery d set (${CHANGED}) = row (${columnsOf('n', CHANGED)})
-    from json_populate_recordset(null::webhook_delivery, $2) n where d.delivery_id = n.delivery_id),
+    update webhook_delivery d set (${changing.columns}) = row (${changing.values})
+    from ${loaded.recordset('$2')} where d.delivery_id = r.delivery_id),
   totals as (
-    insert into webhook_total as t (webhook_id, partner_id, day, state, deliveries)
-    select webhook_id, partner_id, day, state, deliveries from json_populate_recordset(null::webhook_total, $3)
+    insert into webhook_total as t (${total.columns}) select ${total.values} from ${total.recordset('$3')}
     on conflict (webhook_id, day, state) do update set deliveries = t.deliveries + excluded.deliveries),
   health as (
-    insert into webhook_health (webhook_id, partner_id, ${OF_HEALTH})
-    select webhook_id, partner_id, ${OF_HEALTH} from json_populate_recordset(null::webhook_health, $4)
-    on conflict (webhook_id) do update set (${OF_HEALTH}) = row (${columnsOf('excluded', OF_HEALTH)})),
+    insert into webhook_health (${health.columns}) select ${health.values} from ${health.recordset('$4')}
+    on conflict (webhook_id) do update set (${health.columns}) = row (${columnsOf('excluded', health.columns)})),
   attempts as (
-    insert into webhook_attempt_hour as a (${OF_ATTEMPTS}, attempts, duration_ms, changed_position)
-    select ${OF_ATTEMPTS}, attempts, duration_ms, changed_position from json_populate_recordset(null::webhook_attempt_hour, $5)
+    insert into webhook_attempt_hour as a (${attemptHour.columns})
+    select ${attemptHour.values} from ${attemptHour.recordset('$5')}
     on conflict (webhook_id, day, hour, outcome, http_status) do update
     set attempts = a.attempts + excluded.attempts, duration_ms = a.duration_ms + excluded.duration_ms,
         changed_position = excluded.changed_position),
   recoveries as (
-    insert into webhook_recovery (${RECOVERY}) select ${RECOVERY} from json_populate_recordset(null::webhook_recovery, $6)
-    on conflict (recovery_id) do update set (${OF_RECOVERY}) = row (${columnsOf('excluded', OF_RECOVERY)}))
+    insert into webhook_recovery (${recovery.columns}) select ${recovery.values} from ${recovery.recordset('$6')}
+    on conflict (recovery_id) do update set (${recovery.columns}) = row (${columnsOf('excluded', recovery.columns)}))
   select`;
 
 const FORGOTTEN_AT_ONCE = 2_000;

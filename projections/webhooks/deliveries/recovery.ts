@@ -1,0 +1,90 @@
+/** Recoveries in the read model `deliveries`: their row, and what events change in it. */
+import type { DeliveryEvent } from '../../../domain/webhooks/events.ts';
+import type { Columns } from '../../tables.ts';
+
+/** A row of `webhook_recovery`; instants in ISO 8601. Its deliveries are counted by their state while they are part of it. */
+export interface RecoveryRow {
+  readonly recovery_id: string;
+  readonly webhook_id: string;
+  readonly partner_id: string;
+  readonly since: string;
+  readonly held_back: boolean;
+  /** Number of deliveries, as counted at the request. */
+  readonly deliveries: number;
+  readonly created_at: string;
+  /** Log position of the request. */
+  readonly position: string;
+  completed_at: string | null;
+  pending: number;
+  delivered: number;
+  failed: number;
+  cancelled: number;
+  expired: number;
+}
+
+export const RECOVERY_COLUMNS: Columns<RecoveryRow> = {
+  recovery_id: 'uuid',
+  webhook_id: 'uuid',
+  partner_id: 'uuid',
+  since: 'timestamptz',
+  held_back: 'boolean',
+  deliveries: 'bigint',
+  created_at: 'timestamptz',
+  position: 'position',
+  completed_at: 'timestamptz',
+  pending: 'bigint',
+  delivered: 'bigint',
+  failed: 'bigint',
+  cancelled: 'bigint',
+  expired: 'bigint',
+};
+
+/** The recoveries that a batch may change. */
+export interface Recoveries {
+  readonly recoveries: Map<string, RecoveryRow>;
+  readonly changedRecoveries: Set<RecoveryRow>;
+}
+
+export const NO_COUNTS = { pending: 0, delivered: 0, failed: 0, cancelled: 0, expired: 0 };
+
+export function addRecovery(fold: Recoveries, row: RecoveryRow): void {
+  if (fold.recoveries.has(row.recovery_id)) return;
+  fold.recoveries.set(row.recovery_id, row);
+  fold.changedRecoveries.add(row);
+}
+
+/** In a rebuild, the request may have been truncated behind a snapshot. */
+export function addTruncatedRecovery(
+  fold: Recoveries,
+  data: Extract<DeliveryEvent, { type: 'webhooks.DeliveriesRetried.v1' }>['data'],
+  position: string,
+): void {
+  const { recovery_id, webhook_id, partner_id, since, requested_at: created_at, retried_at } = data;
+  const known = { recovery_id, webhook_id, partner_id, since, created_at, position };
+  addRecovery(fold, { ...known, ...NO_COUNTS, held_back: false, deliveries: 0, completed_at: retried_at });
+}
+
+export function countInRecovery(
+  fold: Recoveries,
+  recoveryId: string | null,
+  state: keyof typeof NO_COUNTS,
+  more: 1 | -1,
+): void {
+  const recovery = recoveryId === null ? undefined : fold.recoveries.get(recoveryId);
+  if (!recovery) return;
+  recovery[state] += more;
+  fold.changedRecoveries.add(recovery);
+}
+
+export function completeRecovery(fold: Recoveries, recoveryId: string, completedAt: string | null): void {
+  const recovery = fold.recoveries.get(recoveryId);
+  if (!recovery) return;
+  recovery.completed_at = completedAt;
+  fold.changedRecoveries.add(recovery);
+}
+
+/** A pending delivery leaves its recovery for a later one. */
+export function leaveRecovery(fold: Recoveries, recoveryId: string | null): void {
+  countInRecovery(fold, recoveryId, 'pending', -1);
+  countInRecovery(fold, recoveryId, 'cancelled', 1);
+}
