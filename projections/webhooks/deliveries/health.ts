@@ -6,10 +6,11 @@ import {
   BREAKER_OPENS_AFTER,
   type DeliveryError,
   type EndpointChangeEvent,
+  NO_DELIVERIES,
   type SnapshottedEndpoint,
 } from '../../../domain/webhooks/events.ts';
 import type { Columns } from '../../tables.ts';
-import { addRecovery, completeRecovery, NO_COUNTS, type Recoveries } from './recovery.ts';
+import { addRecovery, completeRecovery, type Recoveries } from './recovery.ts';
 
 /** A row of `webhook_health`; instants in ISO 8601. */
 export interface HealthRow {
@@ -142,7 +143,13 @@ export function foldEndpoint(
       return;
     case 'webhooks.RecoveryRequested.v1': {
       const { requested_at: created_at, ...row } = data;
-      addRecovery(fold, { ...row, ...NO_COUNTS, created_at, position: last_position, completed_at: null });
+      addRecovery(fold, {
+        ...row,
+        ...NO_DELIVERIES,
+        created_at,
+        position: last_position,
+        completed_at: null,
+      });
       setHealth(fold, known, { last_position });
       return;
     }
@@ -177,7 +184,7 @@ export function foldSnapshot(
   }));
   if (recovery === null) return;
   const { requested_at: created_at, completed_at, ...row } = recovery;
-  const fresh = { ...of, ...row, ...NO_COUNTS, created_at, completed_at, position: position.toString() };
+  const fresh = { ...of, ...row, ...NO_DELIVERIES, created_at, completed_at, position: position.toString() };
   addRecovery(fold, fresh);
   // If deliveries of it precede the snapshot, they have made its row as of a recovery that has ended.
   completeRecovery(fold, row.recovery_id, completed_at);

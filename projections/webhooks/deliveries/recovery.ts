@@ -1,5 +1,5 @@
 /** Recoveries in the read model `deliveries`: their row, and what events change in it. */
-import type { DeliveryEvent } from '../../../domain/webhooks/events.ts';
+import { type DeliveryEvent, type DeliveryState, NO_DELIVERIES } from '../../../domain/webhooks/events.ts';
 import type { Columns } from '../../tables.ts';
 
 /** A row of `webhook_recovery`; instants in ISO 8601. Its deliveries are counted by their state while they are part of it. */
@@ -45,8 +45,6 @@ export interface Recoveries {
   readonly changedRecoveries: Set<RecoveryRow>;
 }
 
-export const NO_COUNTS = { pending: 0, delivered: 0, failed: 0, cancelled: 0, expired: 0 };
-
 export function addRecovery(fold: Recoveries, row: RecoveryRow): void {
   if (fold.recoveries.has(row.recovery_id)) return;
   fold.recoveries.set(row.recovery_id, row);
@@ -61,13 +59,19 @@ export function addTruncatedRecovery(
 ): void {
   const { recovery_id, webhook_id, partner_id, since, requested_at: created_at, retried_at } = data;
   const known = { recovery_id, webhook_id, partner_id, since, created_at, position };
-  addRecovery(fold, { ...known, ...NO_COUNTS, held_back: false, deliveries: 0, completed_at: retried_at });
+  addRecovery(fold, {
+    ...known,
+    ...NO_DELIVERIES,
+    held_back: false,
+    deliveries: 0,
+    completed_at: retried_at,
+  });
 }
 
 export function countInRecovery(
   fold: Recoveries,
   recoveryId: string | null,
-  state: keyof typeof NO_COUNTS,
+  state: DeliveryState,
   more: 1 | -1,
 ): void {
   const recovery = recoveryId === null ? undefined : fold.recoveries.get(recoveryId);
