@@ -439,3 +439,16 @@ it("refuses its owner's active custom domain, and delivers to it for other partn
   expect(await target.connections()).toBe(0);
   expect(await post(sender, target, 'another partner')).toEqual(outcome(204, null));
 });
+
+it('times out without a warning of the process when the name took all of the time', async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', note);
+  const target = await receiver((_request, response) => void response.writeHead(200).end());
+  const sender = senderTo(target, { limits: { totalMs: 0, dnsMs: 1_000, connectMs: 3_000 } });
+  expect(await post(sender, target)).toEqual(outcome(null, 'timeout'));
+  // A warning is printed in the next turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', note);
+  expect(warnings).toEqual([]);
+});

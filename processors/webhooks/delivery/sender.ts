@@ -75,7 +75,7 @@ export function postAndReadStatus(
     let response: ReceiverResponse | null = null;
     let isLate = false;
     let interimResponses = 0;
-    let timer = setTimeout(stop, limitMs);
+    let timer = setTimeout(stop, Math.max(0, limitMs));
 
     /** `error`: null where the response has ended. */
     function settle(error: Error | null): void {
@@ -109,7 +109,7 @@ export function postAndReadStatus(
           }
           response = { status, retryAfter: received['retry-after'] };
           clearTimeout(timer);
-          timer = setTimeout(stop, Math.max(0, Math.min(DISCARDING_MS, deadline - performance.now())));
+          timer = setTimeout(stop, Math.min(DISCARDING_MS, deadline - performance.now()));
         },
         onResponseData: () => undefined,
         onResponseEnd: () => settle(null),
