@@ -15,7 +15,7 @@ import {
   serialiseAppend,
   WrongExpectedRevision,
 } from '../port.ts';
-import { type CallFailed, type Connection, framed, UNAUTHENTICATED } from './grpc.ts';
+import { CallFailed, type Connection, framed, UNAUTHENTICATED, UNAVAILABLE } from './grpc.ts';
 import { type AppendAnswer, type AppendError, decodeAppended, encodeAppend } from './messages.ts';
 import type { Nodes } from './nodes.ts';
 
@@ -31,6 +31,8 @@ const RETRY_MS = 200;
 /** A shorter attempt would only turn a clear rejection into an unknown outcome. */
 const MIN_ATTEMPT_MS = 200;
 const CLOSE_MS = 2_000;
+/** A node answers so while it starts, and while it is cut off from the others. */
+const NOT_LEADING = /Not Ready|No leader info/;
 
 export interface Appender {
   append: EventStore['append'];
@@ -75,9 +77,10 @@ export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
       throw new StoreUnavailable(error.message, { cause: error });
     });
     const left = begun + ms - performance.now();
-    const answer = await lineOn(connection).send(stream, expected, events, left);
-    if (answer.error !== null) throw refusalOf(answer.error, stream);
-    return { revision: answer.revision, position: answer.position };
+    const { error, revision, position } = await lineOn(connection).send(stream, expected, events, left);
+    if (error === null) return { revision, position };
+    if (NOT_LEADING.test(error.message)) nodes.failed(connection, new CallFailed(UNAVAILABLE, error.message));
+    throw refusalOf(error, stream);
   };
 
   const persist = async (stream: string, expected: ExpectedRevision, events: readonly Serialised[]) => {
@@ -198,7 +201,7 @@ function refusalOf({ kind, message, actual }: AppendError, stream: string): Erro
       return new StoreUnavailable(`the server denies access to ${stream}`);
     default:
       if (/Too Busy|Is Busy/.test(message)) return new StoreBusy(message);
-      if (/Not Ready|No leader info/.test(message)) return new StoreUnavailable(message);
+      if (NOT_LEADING.test(message)) return new StoreUnavailable(message);
       return new OutcomeUnknown(`${kind} ${message}`);
   }
 }

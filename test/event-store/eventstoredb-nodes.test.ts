@@ -9,6 +9,7 @@ import {
   type FakeCall,
   type FakeNode,
   gossipAnswer,
+  refusedAnswer,
   startFakeNode,
 } from '../support/fake-node.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -24,6 +25,7 @@ const event = (): NewEvent => ({
 const startCluster = async (options = '') => {
   const log = [1, 1, 1];
   const names: (number | null)[] = [0, 0, 0];
+  const unready = new Set<number>();
   const asked: string[] = [];
   const nodes: FakeNode[] = [];
   const proxies: TcpProxy[] = [];
@@ -34,7 +36,9 @@ const startCluster = async (options = '') => {
       call.end();
       return;
     }
-    if (names[index] !== index) {
+    if (unready.has(index) && call.method === 'BatchAppend') {
+      call.reply(refusedAnswer(call.message, 'Server Is Not Ready'));
+    } else if (names[index] !== index) {
       const to = proxies[names[index] ?? -1];
       const leader = to && { 'leader-endpoint-host': '127.0.0.1', 'leader-endpoint-port': String(to.port) };
       call.end(5, { exception: 'not-leader', ...leader });
@@ -56,7 +60,7 @@ const startCluster = async (options = '') => {
     await store.close();
     for (const each of [...proxies, ...nodes]) await each.close();
   });
-  return { log, names, asked, proxies, store };
+  return { log, names, unready, asked, proxies, store };
 };
 
 describe('the leader of a cluster', () => {
@@ -87,6 +91,14 @@ describe('the leader of a cluster', () => {
     expect(asked).toContain('Read 1');
     expect(performance.now() - began).toBeLessThan(6_000);
   }, 20_000);
+
+  it('is found again when the old one answers, but knows that it is cut off from the others', async () => {
+    const { names, unready, store } = await startCluster();
+    await store.append('s-1', 'no_stream', [event()]);
+    unready.add(0);
+    names.splice(0, 3, null, 1, 1);
+    expect(await store.append('s-1', 'no_stream', [event()])).toMatchObject({ revision: 1 });
+  });
 
   it('is the one that a node names that leads no more', async () => {
     const { names, asked, store } = await startCluster();

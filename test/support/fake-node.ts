@@ -11,6 +11,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import gossip from '@eventstore/db-client/generated/gossip_pb.js';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
+import status from '@eventstore/db-client/generated/status_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { createUnframer, framed } from '../../event-store/eventstoredb/grpc.ts';
 
@@ -120,6 +121,14 @@ export const appendedAnswer = (request: Uint8Array, revision = 0): Uint8Array =>
   position.setPreparePosition('70');
   success.setPosition(position);
   answer.setSuccess(success);
+  return answer.serializeBinary();
+};
+
+/** The answer of a node that has not taken an append, without details of why. */
+export const refusedAnswer = (request: Uint8Array, message: string): Uint8Array => {
+  const answer = new streams.BatchAppendResp();
+  answer.setCorrelationId(streams.BatchAppendReq.deserializeBinary(request).getCorrelationId());
+  answer.setError(new status.Status().setMessage(message));
   return answer.serializeBinary();
 };
 
