@@ -282,6 +282,8 @@ function recordedEvent(reader: Reader): RecordedEvent {
 export interface Member extends Endpoint {
   readonly isAlive: boolean;
   readonly isLeader: boolean;
+  /** When it was last heard of, in units of 100 ns. */
+  readonly seenAt: number;
 }
 
 const LEADER = 8;
@@ -289,6 +291,7 @@ const LEADER = 8;
 interface MemberInfo {
   host: string;
   port: number;
+  seenAt: number;
   state: number;
   isAlive: boolean;
 }
@@ -297,13 +300,15 @@ const END_POINT: Fields<MemberInfo> = {
   2: (reader, info) => (info.port = reader.uint32()),
 };
 const MEMBER_INFO: Fields<MemberInfo> = {
+  2: (reader, info) => (info.seenAt = uint64(reader)),
   3: (reader, info) => (info.state = reader.uint32()),
   4: (reader, info) => (info.isAlive = reader.bool()),
   5: (reader, info) => message(reader, END_POINT, info),
 };
 const CLUSTER_INFO: Fields<Member[]> = {
   1: (reader, members) => {
-    const { state, ...info } = message(reader, MEMBER_INFO, { host: '', port: 0, state: 0, isAlive: false });
+    const none: MemberInfo = { host: '', port: 0, seenAt: 0, state: 0, isAlive: false };
+    const { state, ...info } = message(reader, MEMBER_INFO, none);
     members.push({ ...info, isLeader: state === LEADER });
   },
 };

@@ -41,10 +41,11 @@ export interface FakeNode {
   close(): Promise<void>;
 }
 
-/** An HTTP/2 server on 127.0.0.1 in the place of a node: a test answers each message of a call. `tls`: with certificates. */
+/** An HTTP/2 server in the place of a node: a test answers each message of a call. `tls`: with certificates. */
 export const startFakeNode = async (
   answer: (call: FakeCall) => void,
   tls?: SecureServerOptions,
+  host = '127.0.0.1',
 ): Promise<FakeNode> => {
   const sessions = new Set<ServerHttp2Session>();
   let opened = 0;
@@ -82,7 +83,7 @@ export const startFakeNode = async (
     );
     stream.on('data', take);
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(0, host);
   await once(server, 'listening');
   const cut = (): void => {
     for (const session of sessions) session.destroy();
@@ -168,19 +169,23 @@ export interface FakeMember {
   readonly port: number;
   readonly leads: boolean;
   readonly isAlive?: boolean;
+  readonly host?: string | undefined;
+  /** Seconds since it was last heard of. */
+  readonly age?: number;
 }
 
 const { VNodeState } = gossip.MemberInfo;
 
-/** The members of a cluster on 127.0.0.1. */
+/** The members of a cluster. */
 export const gossipAnswer = (members: readonly FakeMember[]): Uint8Array => {
   const info = new gossip.ClusterInfo();
-  for (const { port, leads, isAlive = true } of members) {
+  for (const { port, leads, isAlive = true, host = '127.0.0.1', age = 0 } of members) {
     const member = new gossip.MemberInfo();
     member.setState(leads ? VNodeState.LEADER : VNodeState.FOLLOWER);
     member.setIsAlive(isAlive);
+    member.setTimeStamp(String(17_640_000_000_000_000 - age * 10_000_000));
     const end = new gossip.EndPoint();
-    end.setAddress('127.0.0.1');
+    end.setAddress(host);
     end.setPort(port);
     member.setHttpEndPoint(end);
     info.addMembers(member);
