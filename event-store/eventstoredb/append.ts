@@ -120,49 +120,26 @@ export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
   };
 }
 
-/** One call of a connection on which appends go out and their answers come back in any order. */
-interface Line {
-  readonly isOpen: () => boolean;
-  /** @throws OutcomeUnknown; StoreUnavailable when the append cannot have been sent */
-  send(
-    stream: string,
-    expected: ExpectedRevision,
-    events: readonly Serialised[],
-    ms: number,
-  ): Promise<AppendAnswer>;
-}
+type Line = ReturnType<typeof openLine>;
 
-interface Waiting {
-  readonly stream: string;
-  readonly timer: NodeJS.Timeout;
-  readonly resolve: (answer: AppendAnswer) => void;
-  readonly reject: (error: Error) => void;
-}
-
-function openLine(connection: Connection, onFailure: (failure: CallFailed) => void): Line {
-  const waiting = new Map<string, Waiting>();
+/** Opens a call on which appends go out and their answers come back in any order. */
+function openLine(connection: Connection, onFailure: (failure: CallFailed) => void) {
+  const waiting = new Map<
+    string,
+    (outcome: AppendAnswer | { readonly brokenBy: CallFailed | null }) => void
+  >();
   let isOpen = true;
   let unsent: Buffer[] = [];
 
-  const take = (id: string): Waiting | undefined => {
-    const found = waiting.get(id);
-    waiting.delete(id);
-    clearTimeout(found?.timer);
-    return found;
-  };
   const call = connection.call(BATCH_APPEND, {
     // The answer to an append that was given up finds nobody, and is dropped.
     onMessage: (bytes) => {
       const answer = decodeAppended(bytes);
-      take(answer.correlationId)?.resolve(answer);
+      waiting.get(answer.correlationId)?.(answer);
     },
     onEnd: (failure) => {
       isOpen = false;
-      for (const [id, { stream }] of waiting) {
-        const text = `the connection broke during an append to ${stream}`;
-        const isRefused = failure?.neverSent || failure?.code === UNAUTHENTICATED;
-        take(id)?.reject(isRefused ? new StoreUnavailable(failure?.message) : new OutcomeUnknown(text));
-      }
+      for (const end of waiting.values()) end({ brokenBy: failure });
       if (failure !== null) onFailure(failure);
     },
   });
@@ -175,17 +152,29 @@ function openLine(connection: Connection, onFailure: (failure: CallFailed) => vo
 
   return {
     isOpen: () => isOpen && !connection.isClosed(),
-    send: (stream, expected, events, ms) =>
-      new Promise((resolve, reject) => {
+    /** @throws OutcomeUnknown; StoreUnavailable when the append cannot have been sent */
+    send: (stream: string, expected: ExpectedRevision, events: readonly Serialised[], ms: number) =>
+      new Promise<AppendAnswer>((resolve, reject) => {
         const id = randomUUID();
-        const timer = setTimeout(
-          () => take(id)?.reject(new OutcomeUnknown(`no answer to an append to ${stream}`)),
-          ms,
-        );
-        waiting.set(id, { stream, timer, resolve, reject });
+        const late = (): void => {
+          waiting.delete(id);
+          reject(new OutcomeUnknown(`no answer to an append to ${stream}`));
+        };
+        const timer = setTimeout(late, ms);
+        waiting.set(id, (outcome) => {
+          waiting.delete(id);
+          clearTimeout(timer);
+          if ('brokenBy' in outcome) reject(lostOutcome(outcome.brokenBy, stream));
+          else resolve(outcome);
+        });
         if (unsent.push(framed(encodeAppend(id, stream, expected, events, ms))) === 1) setImmediate(flush);
       }),
   };
+}
+
+function lostOutcome(failure: CallFailed | null, stream: string): Error {
+  if (failure?.neverSent || failure?.code === UNAUTHENTICATED) return new StoreUnavailable(failure.message);
+  return new OutcomeUnknown(`the connection broke during an append to ${stream}`);
 }
 
 /** Maps a refusal. Unless the append is known to have been rejected, its outcome is unknown. */
