@@ -7,10 +7,10 @@ import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import { v7 as uuid } from 'uuid';
 import { openRuntime } from '../bin/runtime.ts';
+import { postmasterOf } from '../cli/installation/data-folder.ts';
 import type { EventStore, NewEvent } from '../event-store/port.ts';
 import { loadConfig } from '../platform/config/config.ts';
 import { createLogger } from '../platform/telemetry/log.ts';
-import { postmasterOf } from '../test/support/data-folder.ts';
 import { addressOf } from './support/addresses.ts';
 
 export interface RawAppends {

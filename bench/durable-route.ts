@@ -7,9 +7,9 @@ import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import Fastify from 'fastify';
 import pg from 'pg';
+import { postmasterOf } from '../cli/installation/data-folder.ts';
 import { startEmbeddedPostgres } from '../platform/embedded/embedded-postgres.ts';
 import { createLogger } from '../platform/telemetry/log.ts';
-import { postmasterOf } from '../test/support/data-folder.ts';
 import { COUNTING_STATEMENTS } from './support/statements.ts';
 
 const { folder } = JSON.parse(process.argv[2] ?? '') as { folder: string };

@@ -40,7 +40,7 @@ export function addExportCommand(program: Command): void {
     .requiredOption('--out <file>', 'the file; one that is there is replaced; with --since a folder')
     .option(
       '--from <time>',
-      "ISO 8601; from then on, by the view's first time (docs/data-dictionary.md)",
+      "ISO 8601; from then on, by the view's first time (docs/reference/data-dictionary.md)",
       instant,
     )
     .option('--to <time>', 'before then', instant)

@@ -19,7 +19,7 @@ interface DeleteOptions extends Options {
   readonly yes: boolean;
 }
 
-/** Adds `doorplate partner suspend|resume|delete` (docs/operations.md, A partner's life). */
+/** Adds `doorplate partner suspend|resume|delete` (docs/runbook.md, A partner's life). */
 export function addPartnerLifeCommands(partner: Command): void {
   partner
     .command('suspend <partner>')

@@ -18,7 +18,7 @@ export interface CataloguedStream {
   readonly events: EventSchemas;
 }
 
-/** All kinds of streams with their events: listed in `docs/events.md`, and frozen by a test. */
+/** All kinds of streams with their events: listed in `docs/reference/events.md`, and frozen by a test. */
 export const eventCatalogue: readonly CataloguedStream[] = [
   {
     stream: 'partner-<partner id>',

@@ -19,7 +19,7 @@ export function createConditionMetrics(registry: Registry, reads: () => Reads): 
   }));
   new Gauge({
     name: 'doorplate_condition',
-    help: 'Of how many subjects a condition holds (docs/operations.md has each code); 0: none.',
+    help: 'Of how many subjects a condition holds (docs/runbook.md has each code); 0: none.',
     labelNames: ['code', 'severity'],
     registers: [registry],
     async collect() {

@@ -133,4 +133,4 @@ export const statusCondition = (
 });
 
 /** Returns the heading of the runbook that says what to do: its anchor is the code. */
-export const runbookOf = ({ code }: Pick<Condition, 'code'>): string => `docs/operations.md#${code}`;
+export const runbookOf = ({ code }: Pick<Condition, 'code'>): string => `docs/runbook.md#${code}`;

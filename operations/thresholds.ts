@@ -9,7 +9,7 @@ export const KEY_EXPIRES_MS = 14 * DAY;
 export const MIN_FAILURES = 3;
 /** Deliveries that are due for so long are late. */
 export const LATE_MS = MINUTE;
-/** Clocks agree within a minute (docs/operations.md, Clocks); a heartbeat is up to a few seconds old. */
+/** Clocks agree within a minute (docs/runbook.md, Clocks); a heartbeat is up to a few seconds old. */
 export const CLOCK_AHEAD_MS = MINUTE;
 export const BEHIND_MS = 30_000;
 export const CERTIFICATE_ENDS_MS = 14 * DAY;

@@ -11,6 +11,11 @@ const FILE = new URL('../../clients/typescript/src/generated.ts', import.meta.ur
 const PIXEL = '/tracking/';
 const NOTE = '// Made from the OpenAPI document by generate-typescript.ts: never edited by hand.\n\n';
 
+/** What the client has no use for, since `operations` says the same by id. */
+const UNUSED: readonly string[] = ['paths', 'webhooks', '$defs'];
+
+const nameOf = (node: object): string => ('name' in node ? (node.name as { text?: string }).text : '') ?? '';
+
 interface Operation {
   readonly operationId: string;
   readonly responses: Record<string, { headers?: object }>;
@@ -66,9 +71,11 @@ const errorCodesOf = (document: Document): string => {
 
 const generate = async (): Promise<string> => {
   const document = partnersDocument();
-  const types = astToString(
-    await openapiTS(structuredClone(document) as never, { rootTypes: true, rootTypesNoSchemaPrefix: true }),
-  );
+  const nodes = await openapiTS(structuredClone(document) as never, {
+    rootTypes: true,
+    rootTypesNoSchemaPrefix: true,
+  });
+  const types = astToString(nodes.filter((node) => !UNUSED.includes(nameOf(node))));
   return [NOTE, endpointsOf(document), '\n', errorCodesOf(document), '\n', types].join('');
 };
 

@@ -1,7 +1,7 @@
 import pg from 'pg';
-import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { cpuOf, cpuOfFamily } from '../../cli/installation/process-stats.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
 import { startCluster } from '../support/cluster.ts';
@@ -84,8 +84,7 @@ const startDoorplate = async (bench: Bench): Promise<Side> => {
 };
 
 const startInsert = async (bench: Bench): Promise<Side> => {
-  const folder = makeDataFolder();
-  reap({ folder });
+  const folder = makeTestFolder();
   const child = startChild('durable-route.ts', { folder });
   bench.defer(async () => {
     await child.end();

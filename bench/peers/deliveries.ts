@@ -1,6 +1,6 @@
-import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { cpuOf, cpuOfFamily } from '../../cli/installation/process-stats.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import { measureDeliveries, OF_A_PARTNER, SESSIONS_A_SECOND, subscribe } from '../rows/deliveries.ts';
 import { startWebhookSink, type WebhookSink } from '../support/bare-deliveries.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
@@ -107,8 +107,7 @@ const startQueue = async (
   hanging: string,
 ): Promise<Side> => {
   const { urls, authority } = sink;
-  const folder = makeDataFolder();
-  reap({ folder });
+  const folder = makeTestFolder();
   const child = startChild('peers/queue-deliveries.ts', { library, folder, urls, hanging, authority });
   bench.defer(async () => {
     await child.end();

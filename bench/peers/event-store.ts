@@ -1,6 +1,6 @@
-import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { cpuOf, cpuOfFamily } from '../../cli/installation/process-stats.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
 import { compared, median } from '../support/statistics.ts';
@@ -66,8 +66,7 @@ export const eventStorePeers: Row = {
 };
 
 const start = async (bench: Bench, side: Omit<Side, 'folder'>) => {
-  const folder = makeDataFolder();
-  reap({ folder });
+  const folder = makeTestFolder();
   bench.say(`filling ${side.store}'s log with ${side.events} events`);
   const child = startChild('peers/serve-events.ts', { ...side, folder });
   bench.defer(async () => {

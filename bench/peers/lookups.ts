@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { cpuOf } from '../../cli/capacity/processes.ts';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { cpuOf } from '../../cli/installation/process-stats.ts';
 import { makeMmdb } from '../../test/support/mmdb.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import { savedAnswer, savedPlan } from '../rows/saved-lookups.ts';
 import { directoryOfBlocks } from '../support/addresses.ts';
 import type { Line, Row } from '../support/bench.ts';
@@ -22,7 +23,7 @@ const START_MS = 10_000;
 export const lookupPeers: Row = {
   name: 'lookups',
   run: async (bench) => {
-    const folder = makeDataFolder();
+    const folder = makeTestFolder();
     bench.defer(() => removeDataFolder(folder));
     const file = join(folder, 'companies.mmdb');
     await writeFile(file, companyFile());

@@ -10,10 +10,10 @@ import type { LookupAddress } from 'node:dns';
 import { createInterface } from 'node:readline';
 import pg from 'pg';
 import { Agent } from 'undici';
+import { postmasterOf } from '../../cli/installation/data-folder.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { signatureHeaders } from '../../processors/webhooks/delivery/sender.ts';
-import { postmasterOf } from '../../test/support/data-folder.ts';
 import { pace } from '../support/webhooks.ts';
 
 export interface QueuedDeliverer {

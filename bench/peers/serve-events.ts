@@ -7,12 +7,12 @@ import { createInterface } from 'node:readline';
 import pg from 'pg';
 import { v7 as uuid } from 'uuid';
 import { openRuntime } from '../../bin/runtime.ts';
+import { postmasterOf } from '../../cli/installation/data-folder.ts';
 import { type NewEvent, type Position, WrongExpectedRevision } from '../../event-store/port.ts';
 import { loadConfig } from '../../platform/config/config.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import type { Projection } from '../../projections/projection.ts';
-import { postmasterOf } from '../../test/support/data-folder.ts';
 import { startProjections } from '../../test/support/leading.ts';
 import { addressOf } from '../support/addresses.ts';
 

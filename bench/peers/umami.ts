@@ -5,12 +5,13 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import pg from 'pg';
-import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
+import { postmasterOf, removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { freePort } from '../../cli/installation/free-port.ts';
+import { cpuOf, cpuOfFamily } from '../../cli/installation/process-stats.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
-import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
-import { freePort } from '../../test/support/ports.ts';
-import { reap, reapProcess } from '../../test/support/reaped.ts';
+import { reapProcess } from '../../test/support/reaped.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import { until } from '../../test/support/until.ts';
 import type { Bench } from '../support/bench.ts';
 import type { Meters } from '../support/load.ts';
@@ -38,8 +39,7 @@ export const startUmami = async (bench: Pick<Bench, 'defer'>): Promise<Umami> =>
   if (!checkout) throw new NoPeer('UMAMI_DIR names no checkout of Umami, which builds with Next.js by hand');
   const server = join(checkout, '.next/standalone/server.js');
   if (!existsSync(server)) throw new NoPeer(`UMAMI_DIR is not built: ${server} is missing`);
-  const folder = makeDataFolder();
-  reap({ folder });
+  const folder = makeTestFolder();
   const log = createLogger({ level: 'warn', destination: 'stderr' });
   const postgres = await startEmbeddedPostgres({ dataDir: folder, log });
   bench.defer(async () => {

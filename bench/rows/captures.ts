@@ -1,11 +1,11 @@
-import { cpuOf } from '../../cli/capacity/processes.ts';
+import { cpuOf } from '../../cli/installation/process-stats.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { type Child, startChild } from '../support/child.ts';
 import { generatorNote, type Loaded, load } from '../support/load.ts';
 import type { Captures, LoadPlan } from '../support/load-plan.ts';
 import { type Product, startProduct } from '../support/product.ts';
 import { type Raw, type RawAppends, startRawAppends } from '../support/raw-appends.ts';
-import { PAGE } from '../support/request-texts.ts';
+import { PAGE } from '../support/requests.ts';
 import { alternate, median, medianRatio } from '../support/statistics.ts';
 import { createTracker } from '../support/tracking.ts';
 

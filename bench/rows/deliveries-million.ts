@@ -1,7 +1,7 @@
 /** One measurement in one file: how the endpoint is filled, what is measured, and the lines of the report. */
 import type pg from 'pg';
 import type { Runtime } from '../../bin/runtime.ts';
-import { residentMemory } from '../../cli/capacity/processes.ts';
+import { residentMemory } from '../../cli/installation/process-stats.ts';
 import { allProjections } from '../../projections/all.ts';
 import { addressOf } from '../support/addresses.ts';
 import { startWebhookSink, type WebhookSink } from '../support/bare-deliveries.ts';

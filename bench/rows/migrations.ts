@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { v7 as uuid } from 'uuid';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { systemClock } from '../../platform/clock/clock.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { migrate } from '../../platform/postgres/migrate.ts';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import type { Line, Row } from '../support/bench.ts';
 import { fillOldLog } from '../support/old-log.ts';
 
@@ -32,8 +32,7 @@ export const migrationsRow: Row = {
   name: 'migrations',
   run: async ({ effort, say }) => {
     const events = effort.saved * 5;
-    const folder = makeDataFolder();
-    reap({ folder });
+    const folder = makeTestFolder();
     const postgres = await startEmbeddedPostgres({ dataDir: folder, mode: 'join', log });
     try {
       const { url } = postgres;

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { residentMemory } from '../../cli/capacity/processes.ts';
+import { residentMemory } from '../../cli/installation/process-stats.ts';
 import { sqlAddressOf } from '../support/addresses.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { load } from '../support/load.ts';

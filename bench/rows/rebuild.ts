@@ -1,9 +1,9 @@
 import type { Runtime } from '../../bin/runtime.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import { allProjections } from '../../projections/all.ts';
 import { rebuild } from '../../projections/rebuild.ts';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import type { Line, Row } from '../support/bench.ts';
 import { appendMixedEvents } from '../support/events.ts';
 import { withRuntime } from '../support/product.ts';
@@ -19,8 +19,7 @@ const BATCH = 2_000;
 export const rebuildRow: Row = {
   name: 'rebuild',
   run: async ({ effort, say }) => {
-    const folder = makeDataFolder();
-    reap({ folder });
+    const folder = makeTestFolder();
     try {
       return await withRuntime({ DATA_DIR: folder }, 'own', async (runtime) => {
         say(`appending ${effort.events} events`);

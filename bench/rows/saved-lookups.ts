@@ -1,4 +1,4 @@
-import { cpuOf } from '../../cli/capacity/processes.ts';
+import { cpuOf } from '../../cli/installation/process-stats.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
 import { generatorNote, type Loaded, load } from '../support/load.ts';

@@ -1,4 +1,4 @@
-import { residentMemory } from '../../cli/capacity/processes.ts';
+import { residentMemory } from '../../cli/installation/process-stats.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { load } from '../support/load.ts';
 import { type Product, startProduct } from '../support/product.ts';

@@ -1,6 +1,6 @@
-import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { cpuOf, cpuOfFamily } from '../../cli/installation/process-stats.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import { startWebhookSink } from '../support/bare-deliveries.ts';
 import type { Bench, Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
@@ -97,8 +97,7 @@ const middle = (pairs: readonly Pair[]): Pair =>
   pairs.toSorted((a, b) => ratioOf(a) - ratioOf(b))[Math.floor(pairs.length / 2)] as Pair;
 
 const startReference = async () => {
-  const folder = makeDataFolder();
-  reap({ folder });
+  const folder = makeTestFolder();
   const child = startChild('durable-route.ts', { folder });
   const { port, pid, url } = await child.next<{ port: number; pid: number; url: string }>(START_MS);
   const work = await openDatabaseWork(url);

@@ -1,7 +1,7 @@
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { DAY } from '../../domain/kernel/time.ts';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
 import { MASTER_KEY } from '../../test/support/doorplate.ts';
-import { reap } from '../../test/support/reaped.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import { type OrdinaryDay, openYears, type Years } from '../../test/support/years.ts';
 import type { Line, Row } from '../support/bench.ts';
 import { withRuntime } from '../support/product.ts';
@@ -29,8 +29,7 @@ interface Sizes {
 export const yearsRow: Row = {
   name: 'years',
   run: async ({ effort, say }) => {
-    const folder = makeDataFolder();
-    reap({ folder });
+    const folder = makeTestFolder();
     try {
       return await withRuntime({ DATA_DIR: folder, MASTER_KEY }, 'own', async ({ databaseUrl: url }) => {
         const years = await openYears({ database: { url, drop: async () => undefined } });

@@ -1,4 +1,4 @@
-import { companyRecord } from '../../cli/capacity/company-record.ts';
+import { companyRecord } from '../../cli/installation/company-record.ts';
 
 /** From 20.0.0.0 to 89.255.255.255: public throughout. */
 const FIRST = 20 * 2 ** 24;

@@ -1,4 +1,4 @@
-import { cpuOf } from '../../cli/capacity/processes.ts';
+import { cpuOf } from '../../cli/installation/process-stats.ts';
 import { makeAuthority } from '../../test/support/certificates.ts';
 import type { BareDeliverer } from '../deliver-bare.ts';
 import { type Child, startChild } from './child.ts';

@@ -1,14 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import { quiet } from '../../cli/capacity/workload.ts';
+import { postmasterOf, removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { NO_CEILINGS } from '../../cli/installation/installation.ts';
+import { cpuOf, cpuOfFamily } from '../../cli/installation/process-stats.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
-import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
 import { type Service, startService } from '../../test/support/service.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import { directoryOfBlocks } from './addresses.ts';
-import { CEILINGS, KEY_LIMITS, type Product, withRuntime } from './product.ts';
+import { KEY_LIMITS, type Product, withRuntime } from './product.ts';
 
 /** Several processes on one PostgreSQL. */
 export interface Cluster extends Product {
@@ -30,8 +31,7 @@ export const startCluster = async (
   more: Readonly<Record<string, string>>,
   moreSettings: readonly string[] = [],
 ): Promise<Cluster> => {
-  const folder = makeDataFolder();
-  reap({ folder });
+  const folder = makeTestFolder();
   const log = createLogger({ level: 'warn', destination: 'stderr' });
   const postgres = await startEmbeddedPostgres({
     dataDir: folder,
@@ -50,7 +50,7 @@ export const startCluster = async (
   try {
     const directory = join(folder, 'directory.jsonl');
     await writeFile(directory, directoryOfBlocks());
-    const env = { LOG_LEVEL: 'warn', ENRICHMENT_DIRECTORY: directory, ...CEILINGS, ...more };
+    const env = { LOG_LEVEL: 'warn', ENRICHMENT_DIRECTORY: directory, ...NO_CEILINGS, ...more };
     const roles =
       typeof size === 'string'
         ? [size]

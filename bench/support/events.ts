@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
-import { companyRecord } from '../../cli/capacity/company-record.ts';
+import { companyRecord } from '../../cli/installation/company-record.ts';
 import {
   type EnrichmentEvent,
   enrichmentStream,

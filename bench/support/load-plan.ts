@@ -70,8 +70,6 @@ export interface LoadResult {
   /** Milliseconds from sending a request, or from its due time, to its whole answer. */
   readonly p50: number;
   readonly p99: number;
-  /** Responses with another status. */
-  readonly unexpected: Readonly<Record<number, number>>;
   /** Requests that were sent, warm-up included. */
   readonly sent: number;
   /** Seconds of CPU that the generator itself used in the measured time. */

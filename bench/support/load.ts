@@ -22,10 +22,6 @@ const SLACK_MS = 20_000;
  */
 export const load = async (plan: LoadPlan, meters: Meters = {}): Promise<Loaded> => {
   const { result, before, after } = await (plan.rate === undefined ? asFastAsItGoes : paced)(plan, meters);
-  if (Object.keys(result.unexpected).length > 0) {
-    const others = JSON.stringify(result.unexpected);
-    throw new Error(`of ${result.sent} answers these were not ${plan.expect}: ${others}`);
-  }
   const micros = Object.keys(meters).map((name) => [
     name,
     (((after[name] ?? 0) - (before[name] ?? 0)) * 1e6) / result.answers,

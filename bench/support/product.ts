@@ -1,13 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
-import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
 import { quiet } from '../../cli/capacity/workload.ts';
+import { postmasterOf, removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { NO_CEILINGS } from '../../cli/installation/installation.ts';
+import { cpuOf, cpuOfFamily } from '../../cli/installation/process-stats.ts';
 import { loadConfig } from '../../platform/config/config.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
-import { makeDataFolder, postmasterOf, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
 import { type Service, startService } from '../../test/support/service.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import { directoryOfBlocks } from './addresses.ts';
 import type { Meters } from './load.ts';
 
@@ -26,26 +27,16 @@ export interface Product {
   end(): Promise<void>;
 }
 
-export const CEILINGS = {
-  API_REQUESTS_PER_SECOND: '100000',
-  ENRICHMENT_INTAKE_PER_MINUTE: '100000000',
-  ENRICHMENT_OUTSTANDING: '100000000',
-  // The limit of a visitor stays: each capture of a load comes from another.
-  CAPTURES_PER_SECOND: '20000',
-  CAPTURES_PER_SECOND_PER_TRACKER: '20000',
-  REVEALS_PER_SECOND: '20000',
-};
 export const KEY_LIMITS = { requests_per_second: 20_000, pending_enrichments: 100_000_000 };
 
 export const startProduct = async (
   partners: number,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Product> => {
-  const files = makeDataFolder();
-  reap({ folder: files });
+  const files = makeTestFolder();
   const directory = join(files, 'directory.jsonl');
   await writeFile(directory, directoryOfBlocks());
-  const env = { LOG_LEVEL: 'warn', ENRICHMENT_DIRECTORY: directory, ...CEILINGS, ...more };
+  const env = { LOG_LEVEL: 'warn', ENRICHMENT_DIRECTORY: directory, ...NO_CEILINGS, ...more };
   const service = await startService({ env });
   let ending: Promise<void> | null = null;
   const end = (): Promise<void> => {

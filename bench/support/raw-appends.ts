@@ -1,6 +1,6 @@
-import { cpuOf, cpuOfFamily } from '../../cli/capacity/processes.ts';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
-import { reap } from '../../test/support/reaped.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { cpuOf, cpuOfFamily } from '../../cli/installation/process-stats.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import { type Child, startChild } from './child.ts';
 
 /** The rate of single appends of a separate event store. */
@@ -27,8 +27,7 @@ export const startRawAppends = async (
   more: Readonly<Record<string, string>>,
   bytes = 0,
 ): Promise<RawAppends> => {
-  const folder = makeDataFolder();
-  reap({ folder });
+  const folder = makeTestFolder();
   const child = startChild('append-raw.ts', { env: { DATA_DIR: folder, ...more }, callers, bytes });
   const end = async (): Promise<void> => {
     await child.end();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { addressOf } from './addresses.ts';
 import { load } from './load.ts';
 import type { Product } from './product.ts';
-import { PAGE } from './request-texts.ts';
+import { PAGE } from './requests.ts';
 
 export const createTracker = async ({ service, keys: [key = ''] }: Product): Promise<string> => {
   const body = { name: 'bench', origins: [PAGE] };

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeDataFolder, removeDataFolder } from '../../test/support/data-folder.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import { addressOf } from './addresses.ts';
 import type { WebhookSink } from './bare-deliveries.ts';
 import type { Bench } from './bench.ts';
@@ -15,7 +16,7 @@ export const deliveringEnv = async (
   bench: Pick<Bench, 'defer'>,
   { port, authority }: WebhookSink,
 ): Promise<Readonly<Record<string, string>>> => {
-  const folder = makeDataFolder();
+  const folder = makeTestFolder();
   bench.defer(() => removeDataFolder(folder));
   const ca = join(folder, 'authority.pem');
   await writeFile(ca, authority);

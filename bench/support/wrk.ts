@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cpuOf } from '../../cli/capacity/processes.ts';
+import { cpuOf } from '../../cli/installation/process-stats.ts';
 import { reapProcess } from '../../test/support/reaped.ts';
 import type { LoadPlan, LoadResult } from './load-plan.ts';
-import { requestsOf } from './request-texts.ts';
+import { bytesOf, requestsOf } from './requests.ts';
 
 /** Rows that use `wrk` are skipped by name without it. */
 export class NoGenerator extends Error {}
@@ -31,7 +31,7 @@ export const openWrk = (plan: LoadPlan) => {
   const { requests } = plan;
   const isSame = requests.of === 'lookups' && 'same' in requests.address;
   const count = isSame ? requests.keys.length : DIFFERENT_REQUESTS;
-  const texts = Array.from({ length: count }, (_, number) => Buffer.from(requestOf(number)));
+  const texts = Array.from({ length: count }, (_, number) => bytesOf(requestOf(number), plan.port));
   writeFileSync(
     file,
     Buffer.concat(texts.flatMap((text) => [Buffer.from(String(text.length).padStart(8, '0')), text])),
@@ -75,6 +75,7 @@ export const openWrk = (plan: LoadPlan) => {
 const parse = (output: string): Omit<LoadResult, 'ownCpu' | 'sent'> => {
   const [, answers = '', seconds = '', unit = ''] = /(\d+) requests in ([\d.]+)(s|m)/.exec(output) ?? [];
   const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(output)?.[1] ?? 0);
+  if (refused > 0) throw new Error(`of ${answers} answers ${refused} were refusals`);
   const broken = /Socket errors: (.*)/.exec(output)?.[1];
   if (broken !== undefined) throw new Error(`wrk: ${broken}`);
   return {
@@ -82,7 +83,6 @@ const parse = (output: string): Omit<LoadResult, 'ownCpu' | 'sent'> => {
     seconds: Number(seconds) * (unit === 'm' ? 60 : 1),
     p50: milliseconds(/50%\s+([\d.]+)(us|ms|s)/.exec(output)),
     p99: milliseconds(/99%\s+([\d.]+)(us|ms|s)/.exec(output)),
-    unexpected: refused > 0 ? { 0: refused } : {},
   };
 };
 

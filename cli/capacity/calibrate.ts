@@ -7,9 +7,15 @@ import { isoTime } from '../../domain/kernel/time.ts';
 import type { EventStore, NewEvent, Position } from '../../event-store/port.ts';
 import { QUEUEING } from '../../processors/webhooks/queue-webhook-events.ts';
 import { projectionGroups } from '../../projections/all.ts';
+import { type Installation, startInstallation } from '../installation/installation.ts';
+import {
+  cpuOf,
+  cpuOfFamily,
+  memoryOfFamily,
+  privateMemory,
+  residentMemory,
+} from '../installation/process-stats.ts';
 import { type Figures, KINDS, type Kind, type UnitCost } from './figures.ts';
-import { type Installation, startInstallation } from './installation.ts';
-import { cpuOf, cpuOfFamily, memoryOfFamily, privateMemory, residentMemory } from './processes.ts';
 import { countEvents, prepare, quiet, type Run } from './workload.ts';
 
 /** A real EventStoreDB with nothing else on it: the benchmark's. Without one the events are in PostgreSQL. */
@@ -84,18 +90,18 @@ export async function calibrate({ seconds, node, onStep, signal }: CalibrateOpti
     // Each of its requests was a visit too.
     kinds.delivery = difference(kinds.delivery, kinds.visit);
     const memory = {
-      api: residentMemory(installation.pidOf('api')) * BYTES_A_MB,
-      workers: residentMemory(installation.pidOf('workers')) * BYTES_A_MB,
+      api: residentMemory(installation.api.pid) * BYTES_A_MB,
+      workers: residentMemory(installation.workers.pid) * BYTES_A_MB,
     };
     const postgresql = { rest_cores: rest.postgresql, ...(await postgresMemory(installation)) };
     step();
-    await installation.stop('workers');
+    await installation.workers.stop();
     const withoutWorkers = await connections(installation);
     const group_events_per_second = await catchUp(installation, run, seconds, OF_VISITS);
     step();
     const fanned_out_per_second = await catchUp(installation, run, seconds * HALF, OF_WEBHOOKS);
-    await installation.stop('workers');
-    await installation.stop('api');
+    await installation.workers.stop();
+    await installation.api.stop();
     const own = await connections(installation);
     step();
     return {
@@ -131,10 +137,10 @@ type Roles = UnitCost['cpu'];
 type Meters = () => Roles;
 
 const metersOf =
-  ({ pidOf, postgresPid }: Installation, node: MeasuredNode | undefined): Meters =>
+  ({ api, workers, postgresPid }: Installation, node: MeasuredNode | undefined): Meters =>
   () => ({
-    api: cpuOf(pidOf('api')),
-    workers: cpuOf(pidOf('workers')),
+    api: cpuOf(api.pid),
+    workers: cpuOf(workers.pid),
     postgresql: cpuOfFamily(postgresPid),
     eventstoredb: node ? cpuOf(node.pid) : 0,
   });
@@ -266,13 +272,13 @@ const OF_WEBHOOKS: Backlog = {
 
 /** Events of the group `visits` a second that a workers process catches up with, from the first that it applies. */
 async function catchUp(
-  { runtime, start, stop }: Installation,
+  { runtime, workers }: Installation,
   run: Run,
   seconds: number,
   { kind, reached }: Backlog,
 ): Promise<number> {
   const { store, pool } = runtime;
-  await stop('workers');
+  await workers.stop();
   await run(kind, BACKLOG_RATE, seconds);
   const head = (await store.head()) as Position;
   const position = async (): Promise<Position> => {
@@ -283,7 +289,8 @@ async function catchUp(
   };
   const from = await position();
   const { applied } = await countEvents(store, from, head);
-  const starting = start('workers');
+  workers.start();
+  const starting = workers.ready();
   starting.catch(() => undefined);
   for (const deadline = performance.now() + LIMIT_MS; (await position()) === from; await pause(POLL_MS)) {
     if (performance.now() > deadline) throw new Error('no workers process took over');

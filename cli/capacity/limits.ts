@@ -12,7 +12,7 @@ export interface Limit {
   readonly used: (needs: Needs) => number;
   /** No setting and no further process raises it: more installations do. */
   readonly divides?: boolean;
-  /** Lines of `doorplate status`, metrics and alerts (docs/operations.md). */
+  /** Lines of `doorplate status`, metrics and alerts (docs/runbook.md). */
   readonly seen: string;
   /** What to do, with the heading that says more. */
   readonly remedy: string;
@@ -56,32 +56,32 @@ export function limitsOf(figures: Figures, store: Store, traffic: Traffic, setti
       used: ({ cores: { api, workers } }) => (api + workers) / HEADROOM,
       seen: 'doorplate_nodejs_eventloop_lag_p99_seconds; DoorplateEventLoopLags, DoorplateSlowLookups',
       remedy:
-        'run --role api and --role workers apart, as many as the table says (docs/operations.md, Roles)',
+        'run --role api and --role workers apart, as many as the table says (docs/configuration.md, Roles)',
     },
     ...(store === 'postgresql' ? [oneMachine(cores)] : []),
     set(
       'CAPTURES_PER_SECOND',
       ({ peak }) => peak.visit,
       'doorplate_captures_total{outcome="refused",reason="tracking_capacity"}',
-      'raise it and CAPTURES_PER_SECOND_PER_TRACKER, if the disk holds it (docs/operations.md, Size of the data)',
+      'raise it and CAPTURES_PER_SECOND_PER_TRACKER, if the disk holds it (docs/runbook.md, Size of the data)',
     ),
     set(
       'API_REQUESTS_PER_SECOND',
       ({ peak }) => peak.saved_lookup + peak.new_lookup + peak.reveal,
       'doorplate_http_answer_seconds_count{status="429"}; callers see api_rate_limit',
-      'raise it (docs/operations.md, Variables)',
+      'raise it (docs/configuration.md, Variables)',
     ),
     set(
       'ENRICHMENT_INTAKE_PER_MINUTE',
       ({ peak }) => peak.new_lookup * 60,
       'doorplate_http_answer_seconds_count{status="429"}; callers see enrichment_capacity',
-      'raise it, as far as the providers answer (docs/operations.md, When something is wrong)',
+      'raise it, as far as the providers answer (docs/runbook.md, When something is wrong)',
     ),
     set(
       'REVEALS_PER_SECOND',
       ({ peak }) => peak.reveal,
       'doorplate_http_answer_seconds_count{status="429"}; callers see tracking_capacity',
-      'nothing unless one partner makes them all; then raise it (docs/operations.md, Variables)',
+      'nothing unless one partner makes them all; then raise it (docs/configuration.md, Variables)',
     ),
     ...(traffic.endpoints === 0
       ? []
@@ -90,14 +90,14 @@ export function limitsOf(figures: Figures, store: Store, traffic: Traffic, setti
             'WEBHOOK_STARTS_PER_SECOND',
             ({ peak }) => peak.delivery / traffic.endpoints,
             'status: "Deliveries" (due), condition deliveries_late; doorplate_webhook_oldest_due_seconds',
-            'raise it if the receivers take more, or spread trackers over more endpoints (docs/operations.md, Variables)',
+            'raise it if the receivers take more, or spread trackers over more endpoints (docs/configuration.md, Variables)',
           ),
         ]),
     set(
       'max_connections',
       ({ connections }) => connections,
       'status: "Ceilings" (max_connections), condition connections_near; DoorplateStoreUnreachable at its end',
-      'raise it in PostgreSQL (docs/operations.md, When something is wrong)',
+      'raise it in PostgreSQL (docs/runbook.md, When something is wrong)',
     ),
     group('visits'),
     group('lookups'),
@@ -128,7 +128,7 @@ const oneNode = (cores: number): Limit => ({
   from: 'calculated',
   used: ({ cores: { eventstoredb } }) => eventstoredb / (cores * HEADROOM),
   seen: "doorplate_http_answer_seconds; DoorplateSlowLookups; node_exporter's CPU of the nodes",
-  remedy: 'give the nodes more cores (docs/operations.md, Event store servers)',
+  remedy: 'give the nodes more cores (docs/configuration.md, Event store servers)',
 });
 
 const oneMachine = (cores: number): Limit => ({
@@ -137,7 +137,7 @@ const oneMachine = (cores: number): Limit => ({
   used: ({ cores: { api, workers, postgresql } }) => (api + workers + postgresql) / (cores * HEADROOM),
   seen: "DoorplateEventLoopLags, DoorplateSlowLookups; node_exporter's CPU",
   remedy:
-    'give PostgreSQL a machine of its own, then each role (DATABASE_URL; docs/operations.md, Variables)',
+    'give PostgreSQL a machine of its own, then each role (DATABASE_URL; docs/configuration.md, Variables)',
 });
 
 /** A limit and the multiple of the traffic at which it is passed. */

@@ -26,7 +26,7 @@ const NODES = 3;
 /** Fewest processes where a machine may fail. */
 const AT_LEAST = { postgresql: 1, eventstoredb: 2 } as const;
 
-/** Days for which the rows and events of each kind are kept (docs/operations.md, Size of the data). */
+/** Days for which the rows and events of each kind are kept (docs/runbook.md, Size of the data). */
 const KEPT_DAYS: Readonly<Record<Kind, number>> = {
   saved_lookup: 1,
   new_lookup: 400,

@@ -1,21 +1,19 @@
 /** The traffic of a calibration, and the meters of what it costs. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { v7 as uuid } from 'uuid';
 import { CONSUMERS } from '../../bin/groups.ts';
 import type { Runtime } from '../../bin/runtime.ts';
-import { createKey, createPartner, newApiKey } from '../../commands/partners/manage-partner.ts';
-import { DEFAULT_LIMITS } from '../../domain/partners/partner.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import { projectionGroups } from '../../projections/all.ts';
-import { commandContext } from '../session.ts';
+import type { Installation } from '../installation/installation.ts';
+import { type Load, load, type Request } from '../installation/load.ts';
+import { makeKey } from '../installation/make-key.ts';
 import { GROUPS, type GroupName, type Kind } from './figures.ts';
-import type { Installation } from './installation.ts';
-import { type Load, load, type Request } from './load.ts';
 
 const SAVED = '20.255.255.255';
 const PAGE = 'https://www.example.com';
 const SESSIONS = 10;
+const CONNECTIONS = 32;
 const QUIET_MS = 800;
 const POLL_MS = 50;
 const LIMIT_MS = 180_000;
@@ -25,8 +23,9 @@ const NO_LIMIT = { requests_per_second: 100_000, pending_enrichments: 100_000_00
 export type Run = (kind: Kind, rate: number, seconds: number) => Promise<number>;
 
 /** Makes partners, trackers, a saved result, sessions and an endpoint, and returns what sends more of each kind. */
-export async function prepare({ runtime, url, endpoint }: Installation): Promise<Run> {
-  const [key, notified] = [await newKey(runtime), await newKey(runtime)];
+export async function prepare({ runtime, api: { url }, endpoint }: Installation): Promise<Run> {
+  const newKey = async () => (await makeKey(runtime, NO_LIMIT, ['partners'])).api_key;
+  const [key, notified] = [await newKey(), await newKey()];
   const call = async (method: 'GET' | 'POST', path: string, by: string, body?: object) => {
     const answer = await fetch(`${url}${path}`, {
       method,
@@ -48,9 +47,18 @@ export async function prepare({ runtime, url, endpoint }: Installation): Promise
   const requests = requestsOf(key, { silent, sending });
   let first = 0;
   const run = async (kind: Load['request'], expect: number, rate: number, seconds: number) => {
-    const answers = await load({ url, request: kind, expect, rate, seconds }, first);
-    first += answers;
-    return answers;
+    const plan = {
+      url,
+      request: kind,
+      expect,
+      rate,
+      seconds,
+      connections: CONNECTIONS,
+      underWay: CONNECTIONS,
+    };
+    const answers = await load(plan, first);
+    first += answers.length;
+    return answers.length;
   };
   await run((number) => requests.visit(number, SAVED), 204, SESSIONS, 1);
   await quiet(runtime);
@@ -64,18 +72,6 @@ export async function prepare({ runtime, url, endpoint }: Installation): Promise
     delivery: [(number) => requests.notifiedVisit(number), 204],
   };
   return (kind, rate, seconds) => run(...kinds[kind], rate, seconds);
-}
-
-async function newKey({ store, clock, progress }: Runtime): Promise<string> {
-  const partner = await createPartner(store, `capacity ${uuid()}`, commandContext(clock));
-  if (!partner.ok) throw new Error(partner.refusal);
-  const { partner_id } = partner.value;
-  const limits = { ...DEFAULT_LIMITS, ...NO_LIMIT };
-  const wanted = { partner_id, name: 'capacity', limits, api_key: newApiKey(), by: 'operator' } as const;
-  const key = await createKey(store, wanted, commandContext(clock));
-  if (!key.ok) throw new Error(key.refusal);
-  await progress.reached(['partners'], key.value.position, LIMIT_MS);
-  return key.value.api_key;
 }
 
 /** Addresses of the block that the directory knows, each once. */

@@ -31,7 +31,7 @@ export async function* examine(
     } catch (error) {
       return {
         name,
-        ...bad((error as Error).message, 'see the message; docs/operations.md has the variables'),
+        ...bad((error as Error).message, 'see the message; docs/configuration.md has the variables'),
       };
     }
   }
@@ -66,7 +66,7 @@ export async function* examine(
       name: 'postgresql',
       ...(beforeFirstStart
         ? good('no data yet: the first start makes the database')
-        : bad((error as Error).message, 'see docs/operations.md, When something is wrong')),
+        : bad((error as Error).message, 'see docs/runbook.md, When something is wrong')),
     };
   }
   if (stores !== null) {
@@ -124,7 +124,7 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
 ];
 
 const formOf = (line: string): string =>
-  FORMS.find(([pattern]) => pattern.test(line))?.[1] ?? 'docs/operations.md, Variables, has its form';
+  FORMS.find(([pattern]) => pattern.test(line))?.[1] ?? 'docs/configuration.md, Variables, has its form';
 
 function judgeConfig(config: Config): Result {
   if (config.gone.length > 0) {
@@ -208,7 +208,7 @@ async function checkTables(pool: pg.Pool, url: string): Promise<Result> {
   if (recorded.length === 0 && !may_create) {
     return bad(`the user ${user} may not make schemas`, `grant create on database … to ${user}`);
   }
-  if (refusal !== null) return bad(refusal, 'docs/operations.md, Upgrading');
+  if (refusal !== null) return bad(refusal, 'docs/backup-and-upgrade.md, Upgrading');
   if (recorded.length === 0) return good('no tables yet: the first start makes them');
   if (pending.length === 0) return good('as this version has them');
   return good(`the next start runs ${pending.length} migrations (doorplate upgrade check)`);
@@ -233,7 +233,7 @@ async function checkMasterKey(config: Config, pool: pg.Pool): Promise<Result> {
   if (closed.length === 0) return good(`${source} opens what is sealed in the database`);
   return bad(
     `${source} is not the key that this database is sealed under: it does not open ${closed.length} keys (${closed.slice(0, 3).join(', ')})`,
-    'put back the last key from your backup: without it nothing that is sealed can be read (docs/operations.md, Changing the master key)',
+    'put back the last key from your backup: without it nothing that is sealed can be read (docs/runbook.md, Changing the master key)',
   );
 }
 
@@ -266,6 +266,6 @@ async function checkClock(pool: pg.Pool, processes: readonly ProcessState[]): Pr
           `${who} is ${durationText(Math.abs(ms))} ${ms > 0 ? 'ahead of' : 'behind'} this machine's${others}`,
       )
       .join('; '),
-    'synchronise the clocks (chrony, systemd-timesyncd); docs/operations.md, Clocks',
+    'synchronise the clocks (chrony, systemd-timesyncd); docs/runbook.md, Clocks',
   );
 }

@@ -268,7 +268,7 @@ export function judgeProbe(seen: SeenProbe, publicUrl: string): Result {
   if (!is_own_host) {
     return bad(
       `a request for PUBLIC_URL ${publicUrl} arrives with Host ${host}: pixels are refused (untrusted_collector)`,
-      'let the proxy keep Host (docs/operations.md, Another proxy); PUBLIC_HOSTS is for other public names of the service alone',
+      'let the proxy keep Host (docs/configuration.md, Another proxy); PUBLIC_HOSTS is for other public names of the service alone',
     );
   }
   if (forwarded_for !== null && !is_trusted_peer) {
@@ -287,7 +287,7 @@ export function judgeProbe(seen: SeenProbe, publicUrl: string): Result {
   if (forwarded_for === null && forwarded_proto !== null) {
     return bad(
       'the proxy sends no X-Forwarded-For, so that all visitors count as one',
-      'let it send X-Forwarded-For (docs/operations.md, Another proxy)',
+      'let it send X-Forwarded-For (docs/configuration.md, Another proxy)',
     );
   }
   if (forwarded_proto === 'https' && publicUrl.startsWith('http:')) {

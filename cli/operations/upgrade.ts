@@ -64,7 +64,7 @@ function page({ version, running, migrations, rolling, refusal }: Plan): string 
     `Doorplate ${version} would run ${migrations.length} migrations at its first start: ${migrations.join(', ')}.`,
     `Running now: ${running.length === 0 ? 'no process' : `version ${running.join(', ')}`}.`,
     ...(refusal === null && rolling
-      ? ['Rolling: processes may be replaced one after the other (docs/operations.md, Upgrading).']
+      ? ['Rolling: processes may be replaced one after the other (docs/backup-and-upgrade.md, Upgrading).']
       : []),
   ].join('\n\n');
 }

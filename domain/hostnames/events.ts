@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
+import { shownText } from '../kernel/visibility.ts';
 
 const instant = z.iso.datetime();
-const domain = { domain_id: z.uuid(), hostname: z.string() };
+const domain = { domain_id: z.uuid(), hostname: shownText() };
 
 /** Stream `domain-<hostname>`: the claims and the owner of a host name. A check without a new result adds no event. */
 export const domainEvents = {
@@ -14,9 +15,9 @@ export const domainEvents = {
     claimed_at: instant,
   }),
   /** A check had a new result. `error`: why the name does not point to the service; null: it does again. */
-  'domains.DomainLookChanged.v1': z.object({ ...domain, error: z.string().nullable(), looked_at: instant }),
+  'domains.DomainLookChanged.v1': z.object({ ...domain, error: shownText().nullable(), looked_at: instant }),
   'domains.DomainActivated.v1': z.object({ ...domain, activated_at: instant }),
-  'domains.DomainFailed.v1': z.object({ ...domain, error: z.string(), failed_at: instant }),
+  'domains.DomainFailed.v1': z.object({ ...domain, error: shownText(), failed_at: instant }),
   'domains.DomainReleased.v1': z.object({ ...domain, tracker_id: z.uuid(), released_at: instant }),
   /** Snapshot of the state, from which commands start. Earlier events stay, for rebuilds. */
   'domains.NameSnapshotted.v1': z.object({
@@ -29,7 +30,7 @@ export const domainEvents = {
         created_at: instant,
         claimed_at: instant,
         activated_at: instant.nullable(),
-        last_error: z.string().nullable(),
+        last_error: shownText().nullable(),
         missed_since: instant.nullable(),
         changed_at: instant,
       }),
@@ -47,12 +48,12 @@ export const domainSlotEvents = {
   'domains.PlaceTaken.v1': z.object({
     ...slot,
     partner_id: z.uuid(),
-    hostname: z.string(),
+    hostname: shownText(),
     taken_at: instant,
     /** The request proved the partner's ownership by a TXT record. Omitted: no proof was needed. */
     proven: z.boolean().optional(),
   }),
-  'domains.PlaceFreed.v1': z.object({ ...slot, hostname: z.string(), freed_at: instant }),
+  'domains.PlaceFreed.v1': z.object({ ...slot, hostname: shownText(), freed_at: instant }),
   /** The tracker was deleted: its slots are closed and its names released. */
   'domains.PlacesClosed.v1': z.object({ tracker_id: z.uuid(), closed_at: instant }),
   /** Snapshot of the state, from which commands start. Earlier events stay, for rebuilds. */

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
+import { shownText } from '../kernel/visibility.ts';
 import { savedResultSchema } from './result.ts';
 
 const instant = z.iso.datetime();
-const failures = z.array(z.object({ provider: z.string(), reason: z.string() }));
+const failures = z.array(z.object({ provider: shownText(), reason: z.string() }));
 
 /** Reason for the work: nothing is saved, the result is stale, or a provider failed to contribute to it. */
 export const workKindSchema = z.enum(['first', 'refresh', 'completion']);
@@ -12,7 +13,7 @@ export type WorkKind = z.output<typeof workKindSchema>;
 export const reservationSchema = z.object({
   reservation_id: z.uuid(),
   partner_id: z.uuid(),
-  key_id: z.string(),
+  key_id: shownText(),
   submitted_at: instant,
 });
 export type Reservation = z.output<typeof reservationSchema>;
@@ -22,7 +23,7 @@ export const intakeEvents = {
   'lookup.ReservationMade.v1': z.object({
     reservation_id: z.uuid(),
     partner_id: z.uuid(),
-    key_id: z.string(),
+    key_id: shownText(),
     ip: z.string(),
     kind: workKindSchema,
     made_at: instant,
@@ -40,13 +41,13 @@ export const intakeEvents = {
   }),
   /** Snapshot of the state; earlier events may be truncated. */
   'lookup.IntakeSnapshotted.v1': z.object({
-    day: z.string(),
+    day: shownText(),
     used_today: z.record(z.string(), z.int()),
     /** Last day before `day` with reservations; missing in snapshots of earlier versions. */
-    earlier: z.object({ day: z.string(), used: z.record(z.string(), z.int()) }).optional(),
-    keys: z.array(z.string()),
+    earlier: z.object({ day: shownText(), used: z.record(z.string(), z.int()) }).optional(),
+    keys: z.array(shownText()),
     /** Compact, because there may be ten thousand: id, ip, index in `keys`, made at in milliseconds. */
-    open: z.array(z.tuple([z.string(), z.string(), z.int(), z.int()])),
+    open: z.array(z.tuple([shownText(), z.string(), z.int(), z.int()])),
   }),
 } as const;
 export type IntakeEvent = EventOf<typeof intakeEvents>;
@@ -87,7 +88,7 @@ export const enrichmentEvents = {
     next_attempt_at: instant,
     failures,
     /** Providers that answered that they know nothing; later attempts of the round do not ask them again. */
-    answered: z.array(z.string()).optional(),
+    answered: z.array(shownText()).optional(),
   }),
   'lookup.EnrichmentCompleted.v1': z.object({
     round: z.int(),

@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { shownText } from '../kernel/visibility.ts';
 
 /** Days after its last use on which a saved result is forgotten (docs/architecture.md, Rules of the streams). */
 export const RESULT_KEPT_DAYS = 400;
 
 /** Company and Network fields as the API names them; any may be unknown. */
-const text = z.string().nullable().default(null);
-const amount = z.union([z.string(), z.int()]).nullable().default(null);
+const text = shownText().nullable().default(null);
+const amount = z.union([shownText(), z.int()]).nullable().default(null);
 
 export const companySchema = z.object({
   name: text,
@@ -62,7 +63,7 @@ export const savedResultSchema = z.object({
   network: networkSchema,
   company: companySchema.nullable(),
   /** Providers that contributed to the result, in the chain's order. Not shown in the API. */
-  sources: z.array(z.string()),
+  sources: z.array(shownText()),
   enriched_at: z.iso.datetime(),
   fresh_until: z.iso.datetime(),
   /** The match is not `company` and a provider failed: a POST requests the rest. */
@@ -71,7 +72,7 @@ export const savedResultSchema = z.object({
    * Providers that answered, in the chain's order, those that know nothing too. Results of releases before 0.3.0 lack it:
    * these asked `directory` and `http`. A release before 0.3.0 drops it from the snapshots that it makes.
    */
-  answered_by: z.array(z.string()).default([...ANSWERING_BEFORE]),
+  answered_by: z.array(shownText()).default([...ANSWERING_BEFORE]),
 });
 export type SavedResult = z.output<typeof savedResultSchema>;
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
+import { secretText, shownText } from '../kernel/visibility.ts';
 
 export const keyLimitsSchema = z.object({
   requests_per_second: z.int().min(1),
@@ -46,25 +47,25 @@ export type PartnerState = z.output<typeof partnerStateSchema>;
 export const partnerEvents = {
   'partners.PartnerCreated.v1': z.object({
     partner_id: z.uuid(),
-    name: z.string(),
+    name: shownText(),
     created_at: z.iso.datetime(),
   }),
   'partners.KeyCreated.v1': keyLimitsSchema.extend({
     partner_id: z.uuid(),
-    key_id: z.string(),
-    name: z.string(),
+    key_id: shownText(),
+    name: shownText(),
     /** SHA-256 of the key, hex. */
-    hash: z.string(),
+    hash: secretText(),
     created_at: z.iso.datetime(),
   }),
   'partners.KeyUpdated.v1': keyLimitsSchema.extend({
     partner_id: z.uuid(),
-    key_id: z.string(),
+    key_id: shownText(),
     updated_at: z.iso.datetime(),
   }),
   'partners.KeyRevoked.v1': z.object({
     partner_id: z.uuid(),
-    key_id: z.string(),
+    key_id: shownText(),
     revoked_at: z.iso.datetime(),
   }),
   /** Sets all ceilings. */
@@ -79,12 +80,12 @@ export const partnerEvents = {
   /** Snapshot of the state, from which commands start. Earlier events stay, for rebuilds. */
   'partners.PartnerSnapshotted.v1': z.object({
     ceilings: ceilingsSchema,
-    name: z.string(),
+    name: shownText(),
     /** Before 0.3.0 every partner was active. */
     state: partnerStateSchema.default('active'),
-    keys: z.array(keyLimitsSchema.extend({ key_id: z.string(), name: z.string() })),
+    keys: z.array(keyLimitsSchema.extend({ key_id: shownText(), name: shownText() })),
     /** Ids of the keys that were revoked last. */
-    revoked: z.array(z.string()),
+    revoked: z.array(shownText()),
   }),
 } as const;
 export type PartnerEvent = EventOf<typeof partnerEvents>;
@@ -132,7 +133,7 @@ export const teamEvents = {
     /** Whom it is for, in the owner's words. */
     note: z.string(),
     /** SHA-256 of the link's token, hex. */
-    digest: z.string().regex(/^[0-9a-f]{64}$/),
+    digest: secretText().regex(/^[0-9a-f]{64}$/),
     made_at: z.iso.datetime(),
     expires_at: z.iso.datetime(),
   }),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
+import { shownText } from '../kernel/visibility.ts';
 import { enrichmentEvents } from '../lookup/events.ts';
 
 const instant = z.iso.datetime();
@@ -35,8 +36,8 @@ export const revealFacts = z.object({
   tracker_id: z.uuid(),
   partner_id: z.uuid(),
   /** The caller: an API key or a dashboard user; the other is null. */
-  key_id: z.string().nullable(),
-  user_id: z.string().nullable(),
+  key_id: shownText().nullable(),
+  user_id: shownText().nullable(),
   created_at: instant,
   /** The session's expiry. */
   expires_at: instant,
@@ -63,7 +64,7 @@ export const revealExpiryEvents = {
     /** Reveal id and time of expiry. */
     reveals: z.array(z.tuple([z.uuid(), instant])),
     /** Why they ended before their time; absent: they did not. */
-    reason: z.string().optional(),
+    reason: shownText().optional(),
   }),
 } as const;
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
+import { shownText } from '../kernel/visibility.ts';
 
 const instant = z.iso.datetime();
 
@@ -13,7 +14,7 @@ const ofSession = {
   /** Digest of the visitor's address under the key of the day of `first_seen_at`. */
   visitor: z.string(),
   /** ISO 3166-1 alpha-2; null: unknown. */
-  visitor_country: z.string().nullable(),
+  visitor_country: shownText().nullable(),
   first_seen_at: instant,
   expires_at: instant,
 } as const;
@@ -60,7 +61,7 @@ export const sessionExpiryEvents = {
     /** Session id and time of expiry. */
     sessions: z.array(z.tuple([z.uuid(), instant])),
     /** Why they ended before their time; absent: they did not. */
-    reason: z.string().optional(),
+    reason: shownText().optional(),
   }),
 } as const;
 

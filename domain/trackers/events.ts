@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
+import { shownText } from '../kernel/visibility.ts';
 
 const instant = z.iso.datetime();
 const ids = { tracker_id: z.uuid(), partner_id: z.uuid() };
@@ -8,8 +9,8 @@ const snapshot = z.object({
   trackers: z.array(
     z.object({
       tracker_id: z.uuid(),
-      name: z.string(),
-      origins: z.array(z.string()),
+      name: shownText(),
+      origins: z.array(shownText()),
       customer_reference: z.string().nullable(),
       created_at: instant,
       disabled_at: instant.nullable(),
@@ -23,16 +24,16 @@ const snapshot = z.object({
 export const trackerEvents = {
   'trackers.TrackerCreated.v1': z.object({
     ...ids,
-    name: z.string(),
-    origins: z.array(z.string()),
+    name: shownText(),
+    origins: z.array(shownText()),
     customer_reference: z.string().nullable(),
     created_at: instant,
   }),
   /** All that an owner may change, as it is afterwards. */
   'trackers.TrackerUpdated.v1': z.object({
     ...ids,
-    name: z.string(),
-    origins: z.array(z.string()),
+    name: shownText(),
+    origins: z.array(shownText()),
     customer_reference: z.string().nullable(),
     updated_at: instant,
   }),

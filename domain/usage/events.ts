@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
+import { shownText } from '../kernel/visibility.ts';
 
 /** The outcomes that `GET /v1/usage` counts by (contract, Usage 2). */
 export const outcomeSchema = z.enum([
@@ -16,7 +17,7 @@ export const outcomeSchema = z.enum([
 export type Outcome = z.output<typeof outcomeSchema>;
 
 /** Key, hour (UTC, `YYYY-MM-DDTHH`), outcome, requests, cache hits, total microseconds. */
-const count = z.tuple([z.string(), z.string(), outcomeSchema, z.int(), z.int(), z.int()]);
+const count = z.tuple([shownText(), shownText(), outcomeSchema, z.int(), z.int(), z.int()]);
 export type LookupCount = z.output<typeof count>;
 
 export const lookupKey = ([key, hour, outcome]: LookupCount): string => `${key} ${hour} ${outcome}`;
@@ -32,7 +33,7 @@ export function negated([key, hour, outcome, ...sums]: LookupCount): LookupCount
 }
 
 /** Tracker, hour, capture requests, successful API requests, those that were complete, those that named a company. */
-const trackerCalls = z.tuple([z.uuid(), z.string(), z.int(), z.int(), z.int(), z.int()]);
+const trackerCalls = z.tuple([z.uuid(), shownText(), z.int(), z.int(), z.int(), z.int()]);
 export type TrackerCalls = z.output<typeof trackerCalls>;
 
 export const callsKey = ([tracker, hour]: TrackerCalls): string => `${tracker} ${hour}`;
@@ -48,7 +49,7 @@ export function negatedCalls([tracker, hour, ...sums]: TrackerCalls): TrackerCal
 }
 
 /** Tracker, hour, new sessions, new reveals. */
-const trackerHour = z.tuple([z.uuid(), z.string(), z.int(), z.int()]);
+const trackerHour = z.tuple([z.uuid(), shownText(), z.int(), z.int()]);
 export type TrackerHour = z.output<typeof trackerHour>;
 
 /** Stream `usage-<boot id>-<utc day>`: one kind of responses of one process on one day. */
@@ -74,7 +75,7 @@ export const usageEvents = {
    * `part` of `parts`; a part 0 reopens a day that a fast clock had closed too early, and later parts replace earlier ones.
    */
   'usage.TrackerDayClosed.v1': z.object({
-    day: z.string(),
+    day: shownText(),
     part: z.int(),
     parts: z.int(),
     counts: z.array(trackerHour),
@@ -91,7 +92,7 @@ export const trackerHourEvents = {
     partner_id: z.uuid(),
     mark_id: z.uuid(),
     /** Tracker and hour. */
-    hours: z.array(z.tuple([z.uuid(), z.string()])),
+    hours: z.array(z.tuple([z.uuid(), shownText()])),
   }),
   /** Sessions and reveals whose events precede the mark. */
   'usage.TrackerHoursKept.v1': z.object({

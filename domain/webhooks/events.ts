@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { EventOf } from '../kernel/events.ts';
 import { DAY } from '../kernel/time.ts';
+import { secretText, shownText } from '../kernel/visibility.ts';
 
 const instant = z.iso.datetime();
 
@@ -9,7 +10,7 @@ export const subscribableSchema = z.enum(['session.created', 'reveal.completed']
 export type Subscribable = z.output<typeof subscribableSchema>;
 
 /** A signing secret, sealed under the master key that `master_key_id` names, bound to the endpoint's id. */
-export const sealedSecretSchema = z.object({ master_key_id: z.string(), sealed: z.string() });
+export const sealedSecretSchema = z.object({ master_key_id: secretText(), sealed: secretText() });
 export type SealedSecret = z.output<typeof sealedSecretSchema>;
 
 const ids = { webhook_id: z.uuid(), partner_id: z.uuid() } as const;
@@ -28,7 +29,7 @@ const recovery = {
 export const endpointChangeEvents = {
   'webhooks.EndpointCreated.v1': z.object({
     ...ids,
-    name: z.string(),
+    name: shownText(),
     url: z.string(),
     events: z.array(subscribableSchema),
     /** null: all trackers of the partner. */
@@ -39,7 +40,7 @@ export const endpointChangeEvents = {
   /** Applies to events from now on; queued deliveries keep their body. `enabled: false` pauses the endpoint. Its URL never changes. */
   'webhooks.EndpointUpdated.v1': z.object({
     ...ids,
-    name: z.string(),
+    name: shownText(),
     events: z.array(subscribableSchema),
     enabled: z.boolean(),
     updated_at: instant,
@@ -76,7 +77,7 @@ export const endpointEvents = {
     endpoints: z.array(
       z.object({
         webhook_id: z.uuid(),
-        name: z.string(),
+        name: shownText(),
         url: z.string(),
         events: z.array(subscribableSchema),
         tracker_id: z.uuid().nullable(),
@@ -114,7 +115,7 @@ export type DeliveredType = z.output<typeof deliveredTypeSchema>;
 /** Stream `payload-<event id>`: one body, serialised once for all endpoints and attempts. */
 export const payloadEvents = {
   'webhooks.PayloadStored.v1': z.object({
-    event_id: z.string(),
+    event_id: shownText(),
     partner_id: z.uuid(),
     type: deliveredTypeSchema,
     /** UTC day whose key sealed the body, bound to the event's id. */
@@ -155,13 +156,13 @@ const ofDelivery = { delivery_id: z.uuid(), webhook_id: z.uuid(), partner_id: z.
 export const deliveryEvents = {
   'webhooks.DeliveryQueued.v1': z.object({
     ...ofDelivery,
-    event_id: z.string(),
+    event_id: shownText(),
     type: deliveredTypeSchema,
     /** The envelope's `created_at`: the time of the event, not of queueing. */
     created_at: instant,
     payload_expires_at: instant,
     /** Log position of the event behind the notification; null for a test. */
-    source_position: z.string().nullable(),
+    source_position: shownText().nullable(),
   }),
   'webhooks.DeliveryAttempted.v1': z.object({
     ...ofDelivery,
@@ -211,8 +212,8 @@ export const payloadExpiryEvents = {
   'webhooks.PayloadsExpired.v1': z.object({
     partner_id: z.uuid(),
     /** Event id and time of expiry of its body. */
-    events: z.array(z.tuple([z.string(), instant])),
+    events: z.array(z.tuple([shownText(), instant])),
     /** Why they ended before their time; absent: they did not. */
-    reason: z.string().optional(),
+    reason: shownText().optional(),
   }),
 } as const;

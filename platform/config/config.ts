@@ -110,7 +110,7 @@ const environment = z.object({
   WEBHOOK_CONCURRENCY: whole(32),
   WEBHOOK_STARTS_PER_SECOND: whole(200),
 
-  /** Told what an operator should know (docs/operations.md, Operator's webhook). */
+  /** Told what an operator should know (docs/runbook.md, Operator's webhook). */
   OPERATOR_WEBHOOK_URL: httpUrl.optional(),
   OPERATOR_WEBHOOK_SECRET: z
     .string()

@@ -197,7 +197,7 @@ function checkVersion(location: DatabaseLocation, { major }: Binaries): void {
   const made = readFileSync(join(location.cluster, 'PG_VERSION'), 'utf8').trim();
   if (made === major) return;
   throw new EmbeddedPostgresError(
-    `the data in ${location.cluster} are PostgreSQL ${made}'s and this is ${major}: see docs/operations.md, Upgrading the embedded PostgreSQL`,
+    `the data in ${location.cluster} are PostgreSQL ${made}'s and this is ${major}: see docs/backup-and-upgrade.md, Upgrading the embedded PostgreSQL`,
   );
 }
 

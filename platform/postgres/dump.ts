@@ -8,7 +8,7 @@ import { migrate, ranMigrations } from './migrate.ts';
 import { openClient } from './pool.ts';
 import { baselined } from './upgrade-path.ts';
 
-/** Copies the contents of a backup out of a database and into an empty one (docs/operations.md, Backup and restore). */
+/** Copies the contents of a backup out of a database and into an empty one (docs/backup-and-upgrade.md, Backup and restore). */
 
 /** Tables that cannot be derived from others. */
 const KEPT_TABLES = [

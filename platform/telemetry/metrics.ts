@@ -1,4 +1,4 @@
-/** The metrics that this process counts itself; docs/operations.md documents each name. */
+/** The metrics that this process counts itself; docs/runbook.md documents each name. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { FUTURE_TIME_MARKS, type FutureTimeMark } from '../clock/clock.ts';
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
  * Creates spans. While tracing is off, the default, each function only calls its argument: the SDK behind
- * `platform/telemetry/telemetry.ts` is loaded only if an exporter is configured (docs/operations.md, "Traces").
+ * `platform/telemetry/telemetry.ts` is loaded only if an exporter is configured (docs/configuration.md, "Traces").
  */
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>;

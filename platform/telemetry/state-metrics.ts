@@ -18,7 +18,7 @@ export interface StateOfThings {
 const SHARED_MS = 1_000;
 const SIGHTINGS = 512;
 
-/** Creates the metrics that are measured on collection, the same in every process; docs/operations.md documents each. */
+/** Creates the metrics that are measured on collection, the same in every process; docs/runbook.md documents each. */
 export function createStateMetrics(registry: Registry, measure: () => Promise<StateOfThings>): void {
   const behindSince = createSightings();
   const state = shareFor(SHARED_MS, () =>

@@ -1,5 +1,5 @@
 /**
- * The operator's webhook (docs/operations.md): records what it tells of the conditions (`operations/conditions.ts`), in a job of the
+ * The operator's webhook (docs/runbook.md): records what it tells of the conditions (`operations/conditions.ts`), in a job of the
  * upkeep. Each occurrence has an id of its own, made from what it is about, so that any number of runs and processes record it once.
  */
 import type pg from 'pg';

@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../domain/billing/ledger.ts';
-import { createBillingFixture, foundIn, LEDGER, reveal, type Tampering } from '../support/billing-fixture.ts';
+import {
+  createBillingFixture,
+  foundIn,
+  LEDGER,
+  PARTNER,
+  reveal,
+  type Tampering,
+} from '../support/billing-fixture.ts';
 import type { TestDatabase } from '../support/database.ts';
+import { type Manipulation, manipulations } from '../support/manipulations.ts';
 import type { TestStack } from '../support/test-stack.ts';
 
 let original: TestDatabase;
@@ -136,5 +144,26 @@ describe('an audit finds a ledger row', () => {
     const { differences, verified } = await found(forge, { digest: head });
     expect(differences).toEqual(['anchor_missing']);
     expect(verified).toEqual({ code: 1, stdout: `anchor_missing: no entry has the digest ${head}\n` });
+  });
+});
+
+describe('an audit of a ledger whose digests are all correct again', () => {
+  const by = (manipulate: Manipulation) => async (stack: TestStack) => {
+    const client = await stack.pool.connect();
+    await manipulate(client, PARTNER).finally(() => client.release());
+  };
+
+  it.each<[string, Manipulation, string[]]>([
+    ['finds an invented entry', manipulations.inventEntry, ['missing_receipt']],
+    [
+      'finds a completion that is gone with its entry and its row',
+      manipulations.removeCompletion,
+      ['missing_completion'],
+    ],
+    ['finds changed units, in the row too', manipulations.changeUnits, ['unit_mismatch']],
+    ['needs an anchor for an end that is gone with every trace of its reveals', manipulations.cutTheEnd, []],
+  ])('%s', async (_what, manipulate, kinds) => {
+    const { differences } = await found(by(manipulate));
+    expect([...new Set(differences.map((difference) => difference.split(' ')[0]))]).toEqual(kinds);
   });
 });

@@ -25,7 +25,7 @@ interface Panel {
   readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[];
 }
 const panels: Panel[] = JSON.parse(file('deploy/grafana/doorplate.json')).panels;
-const runbook = file('docs/operations.md');
+const runbook = file('docs/runbook.md');
 
 /** The labels that Prometheus adds to every series, and the series that it makes itself. */
 const ADDED = ['instance', 'job', 'le'];
@@ -167,7 +167,7 @@ describe('deploy/prometheus/alerts.yml', () => {
       expect(annotations.summary.length).toBeGreaterThan(10);
       expect(annotations.description.length).toBeGreaterThan(20);
       const [page, anchor] = annotations.runbook_url.replace('{{ $labels.code }}', 'condition').split('#');
-      expect(page).toBe('docs/operations.md');
+      expect(page).toBe('docs/runbook.md');
       const row = runbook.split('\n').find((line) => line.includes(`<a id="${anchor}"></a>`));
       expect(row).toContain(`\`${alert}\``);
     },
@@ -261,7 +261,7 @@ describe('deploy/grafana/business.json', () => {
   });
 });
 
-describe('docs/operations.md', () => {
+describe('docs/runbook.md', () => {
   it('lists every metric with its labels', () => {
     const listed = [...runbook.matchAll(/`(doorplate_\w+?)(?:\{([\w,]*)\})?`/g)].map(
       ([, name, labels]) => `${name}{${labels ?? ''}}`,

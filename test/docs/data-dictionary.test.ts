@@ -25,7 +25,7 @@ const COLUMNS = `
   where n.nspname in ('analytics', 'read', 'work', 'eventlog') and c.relkind in ('r', 'v')
   order by n.nspname collate "C", c.relname collate "C", a.attnum`;
 
-describe('docs/data-dictionary.md', () => {
+describe('docs/reference/data-dictionary.md', () => {
   it('describes every view and table as the migrations create it', async () => {
     const { rows } = await client.query(COLUMNS);
     const tables = [...Map.groupBy(rows, (row) => `${row.schema}.${row.table}`)].map(([name, columns]) => {
@@ -38,12 +38,12 @@ describe('docs/data-dictionary.md', () => {
     const page = `# Data dictionary
 
 The views and tables as the migrations make them, from their own comments; a test compares this page with the database.
-\`analytics\` holds the views for analysts ([analytics.md](analytics.md)), \`read\` the read models, \`work\` what
+\`analytics\` holds the views for analysts ([analytics.md](../analytics.md)), \`read\` the read models, \`work\` what
 coordinates processes, \`eventlog\` the embedded event store.
 
 ${tables.join('\n\n')}
 `;
-    await expect(page).toMatchFileSnapshot('../../docs/data-dictionary.md');
+    await expect(page).toMatchFileSnapshot('../../docs/reference/data-dictionary.md');
   });
 
   it('has a comment on every analyst view and each of its columns', async () => {

@@ -6,7 +6,7 @@ import { fieldTable } from './field-table.ts';
  * The stored names and shapes are a storage format: this test fails when one changes. A new shape is a new version of
  * the event, and old versions are read for ever; `npx vitest run test/docs -u` then rewrites the page.
  */
-describe('docs/events.md', () => {
+describe('docs/reference/events.md', () => {
   it('lists every stored event as the code defines it', async () => {
     const streams = eventCatalogue.map(({ stream, about, lives, events }) => {
       const shapes = Object.entries(events).map(([name, schema]) => `### ${name}\n\n${fieldTable(schema)}`);
@@ -16,6 +16,7 @@ describe('docs/events.md', () => {
 
 What the event store holds, by kind of stream. Names and shapes are a storage format: a test compares this page with the
 code. Fields within fields have dotted names, \`[]\` are the items of an array and \`*\` the values of an object.
+\`doorplate events\` shows personal fields on request, and secret ones never.
 
 Every event's metadata has \`$correlationId\` (the request, or the run of a processor, that set it off), \`$causationId\`
 (what directly led to it), \`at\` (ISO 8601, by the process's clock) and, where they apply, \`partner_id\`, \`key_id\`,
@@ -23,7 +24,7 @@ Every event's metadata has \`$correlationId\` (the request, or the run of a proc
 
 ${streams.join('\n\n')}
 `;
-    await expect(page).toMatchFileSnapshot('../../docs/events.md');
+    await expect(page).toMatchFileSnapshot('../../docs/reference/events.md');
   });
 
   it('lists every event under a unique name with its context and version', () => {

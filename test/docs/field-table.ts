@@ -1,11 +1,10 @@
 /** JSON Schema as table rows, one per field; nested fields have dotted names. */
-import { z } from 'zod';
-
-type Schema = z.core.JSONSchema.BaseSchema;
+import type { z } from 'zod';
+import { type Shape as Schema, shapeOf, visibilityOf } from '../../domain/kernel/visibility.ts';
 
 /** Renders the fields of a stored event's data as a Markdown table. */
 export const fieldTable = (schema: z.ZodType): string => {
-  const rows = fieldsOf('', z.toJSONSchema(schema, { io: 'input', reused: 'inline' }));
+  const rows = fieldsOf('', shapeOf(schema));
   return ['| field | type |', '|---|---|', ...rows.map(([name, type]) => `| ${name} | ${type} |`)].join('\n');
 };
 
@@ -41,7 +40,9 @@ const typeOf = (schema: Schema): string => {
   if (schema.type === 'object' && typeof schema.additionalProperties === 'object')
     return `object of ${typeOf(schema.additionalProperties as Schema)}`;
   if (schema.format) return schema.format;
-  return `${[schema.type ?? 'anything'].flat().join(' or ')}${limits(schema)}`;
+  const visibility = visibilityOf(schema);
+  const hidden = visibility === 'shown' ? '' : ` (${visibility})`;
+  return `${[schema.type ?? 'anything'].flat().join(' or ')}${limits(schema)}${hidden}`;
 };
 
 const limits = (schema: Schema): string => {

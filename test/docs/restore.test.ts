@@ -71,7 +71,7 @@ afterAll(async () => {
   await around?.close();
 });
 
-describe('docs/operations.md, on backups', () => {
+describe('docs/backup-and-upgrade.md, on backups', () => {
   it('lists every table that is no read model, as backed up or as recreated', async () => {
     const { rows } = await restored.sql.query(
       `select n.nspname || '.' || c.relname as table from pg_class c join pg_namespace n on n.oid = c.relnamespace

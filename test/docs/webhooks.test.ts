@@ -123,10 +123,10 @@ describe('docs/webhooks.md', () => {
   });
 });
 
-describe('docs/webhook-receiver.mjs', () => {
+describe('docs/examples/webhook-receiver.mjs', () => {
   it('does not start without a secret, which would accept every signature', () => {
     const env = { PATH: process.env.PATH, PORT: '0' };
-    const { status, stderr } = spawnSync(process.execPath, [docs('webhook-receiver.mjs')], {
+    const { status, stderr } = spawnSync(process.execPath, [docs('examples/webhook-receiver.mjs')], {
       env,
       timeout: 10_000,
       encoding: 'utf8',
@@ -136,7 +136,7 @@ describe('docs/webhook-receiver.mjs', () => {
   });
 
   it('accepts genuine requests, recognizes repeats, and refuses the rest', async () => {
-    const child = spawn(process.execPath, [docs('webhook-receiver.mjs')], {
+    const child = spawn(process.execPath, [docs('examples/webhook-receiver.mjs')], {
       env: { PATH: process.env.PATH, WEBHOOK_SECRET: WHSEC, PORT: '0' },
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { billingStream } from '../../domain/billing/events.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { doorplateHere, type Environment, MASTER_KEY } from '../support/doorplate.ts';
-import { reap } from '../support/reaped.ts';
 import { complete, completedReveal } from '../support/reveals.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 import { verify } from '../support/verifier.ts';
 
 let database: TestDatabase;
@@ -17,8 +17,7 @@ let env: Environment;
 let partner: string;
 beforeAll(async () => {
   database = await testDatabase();
-  folder = makeDataFolder();
-  reap({ folder });
+  folder = makeTestFolder();
   env = { DATABASE_URL: database.url, DATA_DIR: folder, MASTER_KEY };
   partner = JSON.parse((await doorplateHere(['partner', 'create', 'acme', '--json'], env)).stdout).partner_id;
   const store = createPostgresEventStore({ url: database.url, now: Date.now });
@@ -75,6 +74,18 @@ describe('doorplate audit billing', () => {
     ]);
     const anchor = entries[0].digest;
     expect(await verify(partner, entries, anchor)).toEqual({ code: 0, stdout: '2026-03 2\nOK\n' });
+  });
+
+  it('refuses a changed anchor by its signature, as the independent verifier does', async () => {
+    const [line = ''] = (await doorplateHere(['audit', 'anchor', '--partner', 'acme'], env)).stdout.split(
+      '\n',
+    );
+    const changed = join(folder, 'changed.jsonl');
+    await writeFile(changed, `${JSON.stringify({ ...JSON.parse(line), entries: 2 })}\n`);
+    const { code, stdout } = await audit('--partner', 'acme', '--json', '--anchor', changed);
+    const { differences } = JSON.parse(stdout);
+    expect([code, differences.map(({ kind }: { kind: string }) => kind)]).toEqual([1, ['anchor_signature']]);
+    expect((await verify(partner, [], changed)).stdout).toMatch(/^anchor_signature: /);
   });
 
   it('exits with 1 and names the differences', async () => {

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../cli/installation/free-port.ts';
 import { eventually } from '../support/eventually.ts';
 import type { ProgramRun } from '../support/packed-client.ts';
-import { freePort } from '../support/ports.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { CLOUDFLARE, failureOf, GOOGLE, type Partner, QUAD9, startPartner } from './partner.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { postmasterOf } from '../support/data-folder.ts';
+import { postmasterOf } from '../../cli/installation/data-folder.ts';
 import { doorplate, doorplateHere } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Service, startService } from '../support/service.ts';

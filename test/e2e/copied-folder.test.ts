@@ -3,17 +3,18 @@ import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { eventually } from '../support/eventually.ts';
 import { reap } from '../support/reaped.ts';
 import { type Service, startService } from '../support/service.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 
 const PAGE = 'https://www.example.com';
 const VISITOR = '8.8.8.8';
 
 let service: Service;
 let second: Service | undefined;
-const backup = makeDataFolder();
+const backup = makeTestFolder();
 reap({ folder: backup });
 beforeAll(async () => {
   service = await startService();
@@ -24,7 +25,7 @@ afterAll(async () => {
   await removeDataFolder(backup);
 });
 
-it('a copy of the data folder, made by the steps of docs/operations.md, contains the whole product', async () => {
+it('a copy of the data folder, made by the steps of docs/backup-and-upgrade.md, contains the whole product', async () => {
   const key = service.demoKey();
   const tracker = await service.call('POST', '/v1/trackers', {
     key,

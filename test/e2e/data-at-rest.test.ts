@@ -1,11 +1,12 @@
 import { chmodSync, lstatSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { doorplate } from '../support/doorplate.ts';
 import { reap } from '../support/reaped.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 
-const parent = makeDataFolder();
+const parent = makeTestFolder();
 const dataDir = join(parent, 'data');
 reap({ folder: dataDir });
 const umask = process.umask();

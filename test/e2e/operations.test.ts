@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import type pg from 'pg';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../cli/installation/free-port.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { enterLeases } from '../../platform/leases/leases.ts';
 import { openClient } from '../../platform/postgres/pool.ts';
@@ -13,7 +14,6 @@ import { createLogger } from '../../platform/telemetry/log.ts';
 import { emptyDatabase, type TestDatabase, testDatabase } from '../support/database.ts';
 import { doorplateHere, type Environment } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/ports.ts';
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Service, startService } from '../support/service.ts';
 
@@ -108,7 +108,7 @@ const metricOf = async (code: string, severity: string): Promise<number> => {
 const problem = (code: string, what: RegExp) => ({
   code,
   what: expect.stringMatching(what),
-  runbook: expect.stringMatching(/^docs\/operations\.md#/),
+  runbook: expect.stringMatching(/^docs\/runbook\.md#/),
 });
 
 describe('a healthy installation', () => {

@@ -6,10 +6,10 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../../cli/installation/free-port.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { doorplate, type Environment, MASTER_KEY } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/ports.ts';
 import { reapProcess } from '../support/reaped.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 

@@ -3,12 +3,13 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { doorplate } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
 import { makeMmdb } from '../support/mmdb.ts';
 import type { Service } from '../support/service.ts';
 import { startServiceOnDatabase } from '../support/service-on-database.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 
 const COMPANY = '81.2.69.142';
 const HOME = '81.2.69.200';
@@ -20,7 +21,7 @@ let key: string;
 let vendor: Server;
 let asked: string[];
 beforeAll(async () => {
-  folder = makeDataFolder();
+  folder = makeTestFolder();
   asked = [];
   vendor = createServer((request, response) => {
     asked.push(`${request.url} ${request.headers.authorization}`);

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { freePort } from '../../cli/installation/free-port.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/ports.ts';
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
 import type { Service } from '../support/service.ts';
 import { startServiceOnDatabase } from '../support/service-on-database.ts';

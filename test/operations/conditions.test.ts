@@ -110,7 +110,7 @@ describe('each condition', () => {
   it('has a code of its own, and the row of the runbook that its anchor names', () => {
     const codes = CONDITIONS.map(({ code }) => code);
     expect(new Set(codes).size).toBe(codes.length);
-    const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+    const runbook = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8');
     const ofOperator = CONDITIONS.filter(({ channels }) => channels.includes('status'));
     const missing = ofOperator.filter((one) => {
       const anchor = runbookOf(one).split('#')[1];
@@ -120,8 +120,8 @@ describe('each condition', () => {
     expect(missing.map(({ code }) => code)).toEqual([]);
   });
 
-  it('is listed by docs/operations.md among the types of the webhook if it is told there', () => {
-    const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  it('is listed by docs/runbook.md among the types of the webhook if it is told there', () => {
+    const page = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8');
     const listed = [...page.matchAll(/^\| `operator\.(\w+)` \|/gm)].map(([, code]) => code);
     const told = CONDITIONS.filter(({ channels }) => channels.includes('webhook')).map(({ code }) => code);
     expect(listed.toSorted()).toEqual([...told, 'endpoint_recovered'].toSorted());

@@ -2,20 +2,21 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { freePort } from '../../cli/installation/free-port.ts';
 import { addressOf } from '../../platform/postgres/unavailable.ts';
 import { makeAuthority } from '../support/certificates.ts';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { type TestDatabase, testDatabase } from '../support/database.ts';
 import { doorplate, doorplateHere, MASTER_KEY, startDoorplate } from '../support/doorplate.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/ports.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 
 let database: TestDatabase;
 let dataDir: string;
 let closedPort: number;
 beforeAll(async () => {
   database = await testDatabase();
-  dataDir = await makeDataFolder();
+  dataDir = await makeTestFolder();
   closedPort = await freePort();
 });
 afterAll(async () => {

@@ -4,6 +4,7 @@ import { TOTP } from 'otpauth';
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { utcDay } from '../../domain/kernel/time.ts';
 import { bindKeys, serviceKey } from '../../platform/crypto/keyring.ts';
 import { keyFileIn, masterKeyFrom } from '../../platform/crypto/master-key.ts';
@@ -11,9 +12,9 @@ import { createSecondFactors } from '../../processors/partners/second-factor.ts'
 import { type RotationDeps, rotateMaster } from '../../processors/rotate-master.ts';
 import { createTargets } from '../../queries/webhooks/webhooks.ts';
 import { type Key, startApi, type TestApi } from '../support/api.ts';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { eventually } from '../support/eventually.ts';
 import { Killed } from '../support/other-stores.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 
 let folder: string;
 let api: TestApi;
@@ -54,7 +55,7 @@ const setUpSecondFactor = async (): Promise<void> => {
 let codeOf: (stepsAhead: number) => string;
 
 beforeEach(() => {
-  folder = makeDataFolder();
+  folder = makeTestFolder();
 });
 afterEach(async () => {
   await api.close();

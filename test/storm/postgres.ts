@@ -1,11 +1,11 @@
 /** The storm's own PostgreSQL, which it can stop, start, cut off and slow down. */
 
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { identify, isAlive, until } from '../../platform/embedded/processes.ts';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { startDatabaseProxy } from '../support/database-proxy.ts';
-import { reap } from '../support/reaped.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 
 export interface StormPostgres {
   /** Through the proxy: the URL for the processes. */
@@ -23,8 +23,7 @@ const STOP_LIMIT_MS = 30_000;
 const QUIET = { info: () => {}, warn: () => {}, error: () => {} };
 
 export const startStormPostgres = async (): Promise<StormPostgres> => {
-  const dataDir = makeDataFolder();
-  reap({ folder: dataDir });
+  const dataDir = makeTestFolder();
   const handles: EmbeddedPostgres[] = [];
   // Like a short-lived command: nothing else restarts PostgreSQL.
   const start = async (): Promise<EmbeddedPostgres> => {

@@ -5,8 +5,9 @@
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { printable } from './report.ts';
+import { printable, type StormResult } from './report.ts';
 import { runStorm } from './storm.ts';
+import { NoEarlierRelease } from './upgrades/releases.ts';
 import { runShortUpgradeStorm, runUpgradeStorm } from './upgrades/upgrade-storm.ts';
 
 const { values } = parseArgs({
@@ -42,12 +43,20 @@ const options = {
   only: values.only,
   say: (line: string) => void process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`),
 };
+const shortUpgrades = (): Promise<StormResult[]> =>
+  runShortUpgradeStorm({ ...options, minutes: 0 }).then(
+    (result) => [result],
+    (error: Error) => {
+      if (!(error instanceof NoEarlierRelease)) throw error;
+      options.say(`the storm of upgrades is skipped: ${error.message}`);
+      return [];
+    },
+  );
 // The short ones run side by side, because both mostly wait.
-const results = await Promise.all(
-  values.upgrades
-    ? [runUpgradeStorm(options)]
-    : [runStorm(options), ...(values.short ? [runShortUpgradeStorm({ ...options, minutes: 0 })] : [])],
-);
+const storms = values.upgrades
+  ? [runUpgradeStorm(options)]
+  : [runStorm(options), ...(values.short ? [shortUpgrades()] : [])];
+const results = (await Promise.all(storms)).flat();
 for (const result of results) process.stdout.write(`${printable(result)}\n`);
 if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results.at(-1), null, 2)}\n`);
 // A storm in which nothing happened proves nothing.

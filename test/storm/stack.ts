@@ -1,9 +1,9 @@
 /** The service of a storm: two api and two workers processes, their stores, and the outside world. */
 import type { ServerResponse } from 'node:http';
+import { freePort } from '../../cli/installation/free-port.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { type Environment, MASTER_KEY } from '../support/doorplate.ts';
 import { COMPANY, respond, startProvider } from '../support/http-provider.ts';
-import { freePort } from '../support/ports.ts';
 import { type Received, startReceiver } from '../support/receiver.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { allowReceivers } from '../support/webhook-sink.ts';
@@ -32,6 +32,8 @@ export interface StackOptions {
   readonly onDelivery: (request: Received, response: ServerResponse) => void;
   /** The number of processes. Default: two of each. */
   readonly roles?: readonly Role[] | undefined;
+  /** The folder of the processes' program. Default: this one. */
+  readonly root?: string | undefined;
 }
 
 const HOOK_HOST = 'hooks.example.com';
@@ -51,6 +53,7 @@ export const startStack = async ({
   violations,
   onDelivery,
   roles = ROLES,
+  root,
 }: StackOptions): Promise<Stack> => {
   const closing: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
@@ -84,7 +87,8 @@ export const startStack = async ({
       NODE_OPTIONS: `--import=${import.meta.resolve('../support/resolve-with.ts')}`,
       TEST_DNS_SERVER: dns.resolver.getServers()[0] ?? '',
     };
-    const processes = await startProcesses(roles, env, violations, closing);
+    const processes = await prepareProcesses(roles, env, violations, closing);
+    for (const one of processes) one.start(root);
     return {
       postgres,
       storeProxy: store.proxy,
@@ -135,7 +139,7 @@ export const hostsOf = (url: string): { readonly host: string; readonly port: nu
   });
 };
 
-const startProcesses = async (
+const prepareProcesses = async (
   roles: readonly Role[],
   env: Environment,
   violations: Violations,
@@ -157,6 +161,5 @@ const startProcesses = async (
     closing.push(() => started.remove());
     processes.push(started);
   }
-  for (const one of processes) one.start();
   return processes;
 };

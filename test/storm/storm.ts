@@ -26,6 +26,8 @@ const START_LIMIT_MS = 90_000;
 export interface StormPlan {
   /** Default: two api and two workers processes. */
   readonly roles?: readonly Role[];
+  /** The folder of the program that the processes begin with. Default: this one. */
+  readonly root?: string;
   disturb(stack: Stack, load: Load, options: StormOptions): Promise<InjectedFault[]>;
   /** @returns how much of what was checked */
   check?(stack: Stack, load: Load): Promise<Record<string, number>>;
@@ -45,6 +47,7 @@ export const runStorm = async (options: StormOptions, course: StormPlan = FAULTS
     violations,
     onDelivery: (...sent) => receive(...sent),
     roles: course.roles,
+    root: course.root,
   });
   try {
     if ((await waitUntilReady(stack.processes, START_LIMIT_MS)) === null) {

@@ -7,6 +7,7 @@ import type pg from 'pg';
 import { buildApi } from '../../bin/api.ts';
 import { openRuntime, type Runtime } from '../../bin/runtime.ts';
 import { startWorkers, type Workers } from '../../bin/workers.ts';
+import { type Key, makeKey } from '../../cli/installation/make-key.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import type { EventStore } from '../../event-store/port.ts';
 import type { Clock } from '../../platform/clock/clock.ts';
@@ -19,7 +20,6 @@ import { allProjections } from '../../projections/all.ts';
 import { type TestDatabase, testDatabase, testPool } from './database.ts';
 import { MASTER_KEY } from './doorplate.ts';
 import { eventually } from './eventually.ts';
-import { type Key, makeKey } from './keys.ts';
 import { type ManualClock, manualClock, NOON } from './manual-clock.ts';
 
 export { type Key, type ManualClock, manualClock, NOON };

@@ -1,4 +1,4 @@
-/** The backup steps of `docs/operations.md`, read from its text, so that a test runs what an operator would run. */
+/** The backup steps of `docs/backup-and-upgrade.md`, read from its text, so that a test runs what an operator would run. */
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -6,12 +6,12 @@ import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 
-const PAGE = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../docs/backup-and-upgrade.md', import.meta.url), 'utf8');
 
 /** The tables (`schema.name`) that a table of the page names in its first column. */
 const tablesUnder = (heading: string): string[] => {
   const from = PAGE.indexOf(`| ${heading} |`);
-  if (from < 0) throw new Error(`docs/operations.md has no table "${heading}"`);
+  if (from < 0) throw new Error(`docs/backup-and-upgrade.md has no table "${heading}"`);
   const rows = PAGE.slice(from).split('\n\n')[0]?.split('\n').slice(2) ?? [];
   return rows.flatMap((row) =>
     [...(row.split('|')[1] ?? '').matchAll(/`(\w+\.\w+)`/g)].map(([, table]) => table as string),
@@ -25,7 +25,8 @@ export const MADE_AGAIN = tablesUnder('lost with a database, and made again');
 const scriptThat = (copies: 'to' | 'from'): string[] => {
   const scripts = [...PAGE.matchAll(/<<'END'\n(.*?)\nEND\n/gs)].map(([, script]) => script as string);
   const found = scripts.find((script) => new RegExp(`^\\\\copy \\S+ ${copies} '`, 'm').test(script));
-  if (found === undefined) throw new Error(`docs/operations.md has no script that copies ${copies} files`);
+  if (found === undefined)
+    throw new Error(`docs/backup-and-upgrade.md has no script that copies ${copies} files`);
   return found.split('\n');
 };
 

@@ -1,53 +1,25 @@
-import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import {
+  type Environment,
+  type Running,
+  type RunOptions,
+  runDoorplate,
+} from '../../cli/installation/serving.ts';
 import { reapProcess } from './reaped.ts';
 
-export type Environment = Readonly<Record<string, string>>;
+export type { Environment };
 
 /** All processes of a database must have the same. */
 export const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 
-/** The flags of `npm start` and of the program's first line. */
-const FLAGS = ['--max-semi-space-size=16'];
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-
-export interface Running {
-  readonly child: ChildProcess;
-  /** Everything that it has written so far. */
-  stdout(): string;
-  stderr(): string;
-  readonly ended: Promise<number | null>;
-}
-
-/**
- * Starts the command `doorplate` with this environment, without the test's own variables except the path. `root`: the
- * program's folder.
- */
+/** Starts the command `doorplate` with this environment; it ends with the test's own process, however that ends. */
 export const startDoorplate = (
   args: readonly string[],
   env: Environment,
-  { root = ROOT, ...options }: SpawnOptions & { readonly root?: string } = {},
+  options: RunOptions = {},
 ): Running => {
-  const child = spawn(process.execPath, [...FLAGS, join(root, 'bin/doorplate.js'), ...args], {
-    ...options,
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  if (child.pid !== undefined) reapProcess(child.pid);
-  const written = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name]?.setEncoding('utf8').on('data', (text: string) => {
-      written[name] += text;
-    });
-  }
-  return {
-    child,
-    stdout: () => written.stdout,
-    stderr: () => written.stderr,
-    ended: once(child, 'close').then(([code]) => code as number | null),
-  };
+  const running = runDoorplate(args, env, options);
+  if (running.child.pid !== undefined) reapProcess(running.child.pid);
+  return running;
 };
 
 export interface Ended {
@@ -56,7 +28,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-export const doorplate = async (args: readonly string[], env: Environment, root = ROOT): Promise<Ended> => {
+export const doorplate = async (args: readonly string[], env: Environment, root?: string): Promise<Ended> => {
   const running = startDoorplate(args, env, { root });
   const code = await running.ended;
   return { code, stdout: running.stdout(), stderr: running.stderr() };

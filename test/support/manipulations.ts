@@ -112,7 +112,8 @@ const removeCompletion: Manipulation = async (client, partnerId) => {
 
 const changeUnits: Manipulation = async (client, partnerId) => {
   const entries = await entriesOf(client, partnerId);
-  const changed = entries.map((entry, number) => (number === 1 ? { ...entry, units: 1 as const } : entry));
+  const last = entries.findLastIndex(({ units }) => units === 0);
+  const changed = entries.map((entry, number) => (number === last ? { ...entry, units: 1 as const } : entry));
   await rewrite(client, partnerId, changed);
 };
 
@@ -125,7 +126,7 @@ const cutTheEnd: Manipulation = async (client, partnerId) => {
   }
 };
 
-/** A ledger needs five entries for them, of which number 1 has no unit. */
+/** A ledger needs five entries for them, of which one has no unit. */
 export const manipulations = {
   inventEntry,
   removeCompletion,

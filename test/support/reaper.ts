@@ -3,8 +3,8 @@
  * has left. Lines: `{"process": {pid, started}}` or `{"folder": DATA_DIR}`.
  */
 import { createInterface } from 'node:readline';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { isAlive, type ProcessIdentity } from '../../platform/embedded/processes.ts';
-import { removeDataFolder } from './data-folder.ts';
 
 export interface Charge {
   readonly process?: ProcessIdentity;

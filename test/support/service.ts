@@ -2,25 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openRuntime } from '../../bin/runtime.ts';
+import { postmasterOf, removeDataFolder } from '../../cli/installation/data-folder.ts';
+import { type Key, makeKey } from '../../cli/installation/make-key.ts';
+import { prepareServing } from '../../cli/installation/serving.ts';
 import type { KeyLimits } from '../../domain/partners/events.ts';
 import { loadConfig } from '../../platform/config/config.ts';
 import { createLogger } from '../../platform/telemetry/log.ts';
 import { type Called, type CallOptions, call } from './call.ts';
-import { makeDataFolder, postmasterOf, removeDataFolder } from './data-folder.ts';
-import {
-  doorplateHere,
-  type Ended,
-  type Environment,
-  MASTER_KEY,
-  type Running,
-  startDoorplate,
-} from './doorplate.ts';
-import { eventually } from './eventually.ts';
-import { type Key, makeKey } from './keys.ts';
-import { freePort } from './ports.ts';
-import { reap } from './reaped.ts';
-
-const READY_MS = 50_000;
+import { doorplateHere, type Ended, type Environment, MASTER_KEY } from './doorplate.ts';
+import { reapProcess } from './reaped.ts';
+import { makeTestFolder } from './temporary-folder.ts';
 
 /** An environment in which the process reports on stderr what it loads of OpenTelemetry. */
 export const NOTE_TELEMETRY: Environment = {
@@ -61,68 +52,47 @@ export interface Service {
 /** Starts `doorplate serve` on free ports and waits until it is ready. Call `remove` at the end. */
 export const startService = async (options: ServiceOptions = {}): Promise<Service> => {
   const { role = 'all', databaseUrl, env: more = {} } = options;
-  const dataDir = makeDataFolder();
-  reap({ folder: dataDir });
-  const port = await freePort();
-  const opsPort = await freePort();
-  const env: Environment = {
-    DATA_DIR: dataDir,
-    PORT: String(port),
-    OPS_PORT: String(opsPort),
-    ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl, MASTER_KEY }),
-    ...more,
-  };
-  const url = `http://127.0.0.1:${port}`;
-  let running: Running = startDoorplate(['serve', '--role', role], env);
-
-  const isReady = async (): Promise<boolean> => {
-    if (running.child.exitCode !== null) throw new Error(`the service has ended:\n${running.stderr()}`);
-    const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`).catch(() => null);
-    return answer?.status === 200;
-  };
-  const ready = async (): Promise<void> => {
-    await eventually('the service is ready', isReady, Boolean, READY_MS);
-  };
-  const cli = (...args: string[]): Promise<Ended> => doorplateHere(args, env);
-
+  const dataDir = makeTestFolder();
+  const database: Environment = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl, MASTER_KEY };
+  const serving = await prepareServing({
+    role,
+    dataDir,
+    env: { ...database, ...more },
+    onStart: reapProcess,
+  });
+  const { url, env, stdout, stderr, start, stop, ready } = serving;
   const service: Service = {
     url,
     dataDir,
     env,
     get pid() {
-      return running.child.pid as number;
+      return serving.pid;
     },
-    stdout: () => running.stdout(),
-    stderr: () => running.stderr(),
+    stdout,
+    stderr,
     call: (method, path, call_ = {}) => call(url, method, path, call_),
-    cli,
+    cli: (...args) => doorplateHere(args, env),
     demoKey: () =>
       /^DOORPLATE_API_KEY=(.+)$/m.exec(readFileSync(join(dataDir, 'demo.env'), 'utf8'))?.[1] ?? '',
     newKey: (limits = {}) => newKeyBeside(env, limits),
     ready,
-    terminate: () => {
-      running.child.kill('SIGTERM');
-      return running.ended;
-    },
-    kill: async () => {
-      running.child.kill('SIGKILL');
-      await running.ended;
-    },
+    terminate: () => stop(),
+    kill: async () => void (await stop('SIGKILL')),
     killPostgres: () => {
       const pid = postmasterOf(dataDir);
       if (pid === null) throw new Error('no embedded PostgreSQL runs');
       process.kill(pid, 'SIGKILL');
     },
     restart: async () => {
-      running = startDoorplate(['serve', '--role', role], env);
+      start();
       await ready();
     },
     remove: async () => {
-      running.child.kill('SIGKILL');
-      await running.ended;
+      await stop('SIGKILL');
       await removeDataFolder(dataDir);
     },
   };
+  start();
   await ready().catch(async (error: unknown) => {
     await service.remove();
     throw error;

@@ -1,6 +1,8 @@
 import { mkdtempSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { makeDataFolder } from '../../cli/installation/data-folder.ts';
+import { reap } from './reaped.ts';
 
 const MEMORY = '/dev/shm';
 /** More than all databases of a run use at once. */
@@ -13,8 +15,16 @@ export const TEMPORARY_FOLDERS: readonly string[] = [MEMORY, tmpdir()];
  * Makes a folder for the data of PostgreSQL: for tests in memory where there is room, because a copy of a database is 600
  * files, which take 0.3 s on a disk and 15 ms in memory. Benches and storms by hand use the disk, whose speed counts.
  */
-export const makeTemporaryFolder = (prefix: string): string =>
-  mkdtempSync(join(process.env.VITEST !== undefined && hasRoomInMemory() ? MEMORY : tmpdir(), prefix));
+export const makeTemporaryFolder = (prefix: string): string => mkdtempSync(join(parent(), prefix));
+
+/** Makes a `DATA_DIR`, which is removed with the test's own process, however that ends. */
+export const makeTestFolder = (): string => {
+  const folder = makeDataFolder(parent());
+  reap({ folder });
+  return folder;
+};
+
+const parent = (): string => (process.env.VITEST !== undefined && hasRoomInMemory() ? MEMORY : tmpdir());
 
 const hasRoomInMemory = (): boolean => {
   try {

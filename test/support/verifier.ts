@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const VERIFIER = fileURLToPath(new URL('../../docs/verify-ledger.mjs', import.meta.url));
+const VERIFIER = fileURLToPath(new URL('../../docs/examples/verify-ledger.mjs', import.meta.url));
 
 /** Runs the independent verifier over entries as `--entries` prints them. */
 export const verify = async (

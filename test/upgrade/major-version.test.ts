@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { manualClock, startApi } from '../support/api.ts';
 import { KEPT } from '../support/backup.ts';
-import { makeDataFolder, removeDataFolder } from '../support/data-folder.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { doorplateHere, MASTER_KEY } from '../support/doorplate.ts';
 import { answersOf, type Surroundings, settled, startSurroundings } from '../support/everything.ts';
-import { reap } from '../support/reaped.ts';
+import { makeTestFolder } from '../support/temporary-folder.ts';
 import { comparable, RECORDED_AT, readDumpAnswers, writeRecordedDump } from './recorded.ts';
 
 const quiet = { info: () => {}, warn: () => {}, error: () => {} };
@@ -37,8 +37,7 @@ const startUnder17 = async (): Promise<void> => {
 beforeAll(async () => {
   around = await startSurroundings();
   recorded = readDumpAnswers('postgresql-17', around);
-  dataDir = makeDataFolder();
-  reap({ folder: dataDir });
+  dataDir = makeTestFolder();
   dump = join(dataDir, 'dump');
   await startUnder17();
   writeRecordedDump('postgresql-17', dump, around);
@@ -55,7 +54,7 @@ describe('the embedded PostgreSQL after a major version', () => {
   it('refuses the data folder of 17 and names the steps', async () => {
     const { code, stderr } = await doorplateHere(['store', 'load', dump], { DATA_DIR: dataDir });
     expect(code).toBe(1);
-    expect(stderr).toContain("PostgreSQL 17's and this is 18: see docs/operations.md, Upgrading");
+    expect(stderr).toContain("PostgreSQL 17's and this is 18: see docs/backup-and-upgrade.md, Upgrading");
   });
 
   it('gives the same answers from a dump made under 17', { timeout: 60_000 }, async () => {

@@ -1,5 +1,5 @@
 -- Question: What became of the deliveries of the last seven days?
--- Columns: partner, endpoint: their names; state: as in docs/data-dictionary.md; deliveries: how many;
+-- Columns: partner, endpoint: their names; state: as in docs/reference/data-dictionary.md; deliveries: how many;
 --   oldest_created_at: the oldest of them; attempts: over all of them
 -- Reading: pending with an old oldest_created_at: the endpoint is paused or its breaker is open. failed: a recovery
 --   makes them due again (docs/webhooks.md).

@@ -1,5 +1,5 @@
 -- Question: How do lookups end, day by day?
--- Columns: day: UTC day; outcome: as in docs/data-dictionary.md; requests: how many; saved_percent: answered by a
+-- Columns: day: UTC day; outcome: as in docs/reference/data-dictionary.md; requests: how many; saved_percent: answered by a
 --   saved result; mean_ms: mean processing time
 -- Reading: enqueued and pending should stay small beside company, isp and unclassified. rate_limited: a key asks
 --   faster than it may.

@@ -1,19 +1,10 @@
-/** The releases of an upgrade storm: this tree, and copies of it with made-up changes in a temporary folder. */
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+/** The releases of an upgrade storm: this tree, and that of the release before it, taken from the repository. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { RELEASE } from '../../../platform/postgres/upgrade-path.ts';
-import { CHANGES, type Change, READING, WRITING } from './made-up-changes.ts';
 
 export interface Release {
   readonly name: string;
@@ -23,43 +14,28 @@ export interface Release {
 
 export interface Releases {
   readonly now: Release;
-  readonly reading: Release;
-  readonly writing: Release;
+  readonly before: Release;
   remove(): void;
 }
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-/** Folders that the program does not need. */
-const LEFT_OUT = ['.git', 'bench', 'clients', 'docs', 'node_modules', 'test'];
+const BEFORE = { name: '0.2.0', commit: 'd231de483caf' };
 
-/**
- * @throws when a file of this tree lacks the text that a made-up change replaces: then update `made-up-changes.ts`
- */
+/** The clone lacks the commit of the release before this one, as a shallow one does. */
+export class NoEarlierRelease extends Error {}
+
+/** Puts the release before this one into a temporary folder. It runs with this tree's packages, which hold all of its own. @throws NoEarlierRelease */
 export const makeReleases = (): Releases => {
-  const base = mkdtempSync(join(tmpdir(), 'doorplate-releases-'));
-  return {
-    now: { name: RELEASE, folder: ROOT },
-    reading: makeRelease(base, READING),
-    writing: makeRelease(base, WRITING),
-    remove: () => rmSync(base, { recursive: true, force: true }),
-  };
-};
-
-const makeRelease = (base: string, name: keyof typeof CHANGES): Release => {
-  const folder = join(base, name);
-  for (const entry of readdirSync(ROOT).filter((one) => !LEFT_OUT.includes(one))) {
-    cpSync(join(ROOT, entry), join(folder, entry), { recursive: true });
+  const folder = mkdtempSync(join(tmpdir(), 'doorplate-release-'));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-C', ROOT, ...args], { maxBuffer: 2 ** 28, stdio: ['ignore', 'pipe', 'ignore'] });
+  try {
+    execFileSync('tar', ['-x', '-C', folder], { input: git('archive', BEFORE.commit) });
+  } catch {
+    remove();
+    throw new NoEarlierRelease(`this clone has no commit ${BEFORE.commit}, the release ${BEFORE.name}`);
   }
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  for (const change of CHANGES[name]) apply(folder, change);
-  return { name, folder };
-};
-
-const apply = (folder: string, { file, from, to }: Change): void => {
-  const path = join(folder, file);
-  const before = existsSync(path) ? readFileSync(path, 'utf8') : null;
-  if (from === null ? before !== null : !before?.includes(from)) {
-    throw new Error(`made-up-changes.ts does not fit ${file} any more: ${from ?? 'it exists'}`);
-  }
-  writeFileSync(path, from === null ? to : (before as string).replace(from, () => to));
+  return { now: { name: RELEASE, folder: ROOT }, before: { name: BEFORE.name, folder }, remove };
 };

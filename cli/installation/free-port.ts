@@ -2,11 +2,11 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the ports that systems give to outgoing connections, of which other tests make many. */
+/** Below the ports that systems give to outgoing connections, which could take one before it is listened on. */
 const FIRST = 10_000;
 const END = 32_768;
 
-/** A port on 127.0.0.1 that was free a moment ago. */
+/** Finds a port on 127.0.0.1 that was free a moment ago. */
 export const freePort = async (): Promise<number> => {
   for (;;) {
     const port = randomInt(FIRST, END);

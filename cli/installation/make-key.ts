@@ -1,4 +1,4 @@
-/** Partners and keys made in the test's own process, which takes a fraction of the time of the command. */
+/** Makes partners and keys in this process, which takes a fraction of the time of the command. */
 import { v7 as uuid } from 'uuid';
 import type { Runtime } from '../../bin/runtime.ts';
 import { createKey, createPartner, newApiKey } from '../../commands/partners/manage-partner.ts';

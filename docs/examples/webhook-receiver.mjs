@@ -1,5 +1,5 @@
 // A receiver of webhooks to try them with (docs/webhooks.md): verifies, deduplicates and prints. Nothing is stored.
-//   WEBHOOK_SECRET=whsec_… [PORT=9000] node docs/webhook-receiver.mjs
+//   WEBHOOK_SECRET=whsec_… [PORT=9000] node docs/examples/webhook-receiver.mjs
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 

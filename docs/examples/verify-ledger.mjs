@@ -1,5 +1,5 @@
 // Checks a ledger without any of the project's code, and prints its units by month (docs/auditing.md):
-//   doorplate audit billing --partner P --entries | node docs/verify-ledger.mjs PARTNER_ID [digest | file of anchors]
+//   doorplate audit billing --partner P --entries | node docs/examples/verify-ledger.mjs PARTNER_ID [digest | file of anchors]
 import { createHash, createPublicKey, verify } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';

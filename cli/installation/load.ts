@@ -15,30 +15,41 @@ export interface Load {
   readonly request: (number: number) => Request;
   /** The only status that is right. */
   readonly expect: number;
-  /** Requests a second; a machine that cannot answer so many gets fewer. */
+  /** Requests a second, evenly spaced as far as the timer allows. */
   readonly rate: number;
   readonly seconds: number;
+  readonly connections: number;
+  /** Requests that may be under way or wait for a connection; a server that is slower gets fewer. */
+  readonly underWay: number;
 }
 
-const CONNECTIONS = 32;
 const TICK_MS = 2;
 
-/** Sends evenly spaced requests. @returns the number of answers @throws Error on another status than expected */
-export async function load({ url, request, expect, rate, seconds }: Load, first: number): Promise<number> {
-  const pool = new Pool(url, { connections: CONNECTIONS, pipelining: 1 });
+/**
+ * Sends evenly spaced requests, with the numbers from `first` on.
+ * @returns the milliseconds of each answer from the moment in which it was due @throws Error on another status than expected
+ */
+export async function load(
+  { url, request, expect, rate, seconds, connections, underWay: most }: Load,
+  first: number,
+): Promise<number[]> {
+  const pool = new Pool(url, { connections: Math.min(connections, Math.ceil(rate)), pipelining: 1 });
   const underWay = new Set<Promise<void>>();
+  const latencies: number[] = [];
   let wrong: Error | null = null;
   const send = async (number: number): Promise<void> => {
+    const due = performance.now();
     const { path, ...rest } = request(number);
     const { statusCode, body } = await pool.request({ path, ...rest });
     const text = await body.text();
+    latencies.push(performance.now() - due);
     if (statusCode !== expect) wrong ??= new Error(`${rest.method} ${path} answered ${statusCode}: ${text}`);
   };
   let sent = 0;
   try {
     const began = performance.now();
     for (let ms = 0; ms < seconds * 1_000 && wrong === null; ms = performance.now() - began) {
-      const due = Math.min((ms * rate) / 1_000, sent + CONNECTIONS - underWay.size);
+      const due = Math.min((ms * rate) / 1_000, sent + most - underWay.size);
       for (; sent < due; sent += 1) {
         const sending = send(first + sent)
           .catch((error: Error) => {
@@ -54,5 +65,5 @@ export async function load({ url, request, expect, rate, seconds }: Load, first:
     await pool.close();
   }
   if (wrong !== null) throw wrong;
-  return sent;
+  return latencies;
 }
