@@ -1,16 +1,14 @@
 /**
- * `EVENTSTORE_URL=esdb://… node bench/eventstoredb.ts [--quick] [--before FOLDER --before-url esdb://…]`: the product on EventStoreDB to
- * the same on the embedded PostgreSQL, in turns; then the CPU of the client (`event-store-client.ts`) and the event store's port to its
- * peers. Prints tables in Markdown. Give an empty node on this machine's disk, and nothing else to do to the machine.
- * `--before`: a checkout of an earlier release, installed, that may be thrown away: `bench/` is copied over its own, and its product is
- * measured by the same rows first, on the other empty node.
+ * `EVENTSTORE_URL=esdb://… node bench/eventstoredb.ts [--quick] [--rows]`: the product on EventStoreDB to the same on the embedded
+ * PostgreSQL, in turns; then the CPU of the client (`event-store-client.ts`) and the event store's port to its peers, which `--rows`
+ * leaves out. Prints tables in Markdown. Give an empty node on this machine's disk, and nothing else to do to the machine.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync } from 'node:fs';
-import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { countEvents } from '../cli/capacity/workload.ts';
+import { NO_CEILINGS } from '../cli/installation/installation.ts';
 import { startService } from '../test/support/service.ts';
 import { savedAnswer, savedPlan } from './rows/saved-lookups.ts';
 import { slowVendor } from './rows/submissions.ts';
@@ -19,7 +17,7 @@ import { type Bench, FULL, QUICK } from './support/bench.ts';
 import { startCluster } from './support/cluster.ts';
 import { load } from './support/load.ts';
 import type { LoadPlan } from './support/load-plan.ts';
-import { CEILINGS, type Product, startProduct } from './support/product.ts';
+import { type Product, startProduct } from './support/product.ts';
 import { median, percentile } from './support/statistics.ts';
 import { createRevealable, createTracker, VISITORS } from './support/tracking.ts';
 import { captureToReceiver, createEndpoint, deliveringEnv } from './support/webhooks.ts';
@@ -29,6 +27,7 @@ const CONNECTIONS = [64, 200] as const;
 const CALLERS = 32;
 const RATE = 100;
 const REVEAL_CONNECTIONS = 20;
+const POLL_MS = 20;
 /** More than any run needs. */
 const ADDRESSES = 1_000_000;
 /** The two stores, in this order everywhere. */
@@ -37,14 +36,11 @@ const STORES = ['EventStoreDB', 'PostgreSQL'] as const;
 const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
-    before: { type: 'string' },
-    'before-url': { type: 'string' },
-    /** Prints the rows alone, for the call that measures another release. */
     rows: { type: 'boolean', default: false },
   },
 });
 const url = process.env.EVENTSTORE_URL ?? '';
-const here = fileURLToPath(new URL('.', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 const undoing: (() => Promise<void>)[] = [];
 let used = 0;
 const bench: Bench = {
@@ -195,13 +191,26 @@ const measureSubmissions = async (): Promise<void> => {
   for (const product of products) await product.end();
 };
 
+const isRunning = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
 /** A workers process begins while the sessions of some seconds wait for it. Once, on an empty log. */
 const measureCatchUp = (): Promise<void> =>
   compare(
     [{ EVENTSTORE_URL: url }, {}].map((more) => async () => {
-      const cluster = await startCluster('api', 1, more);
+      const cluster = await startCluster(1, 1, more);
       bench.defer(cluster.end);
       const tracker = await createTracker(cluster);
+      await cluster.followed();
+      const [former = 0] = cluster.workers;
+      process.kill(former, 'SIGTERM');
+      while (isRunning(former)) await pause(POLL_MS);
+      const before = await cluster.beside(({ store }) => store.head());
       await load({
         port: cluster.port,
         requests: { of: 'captures', tracker, first: bench.freshAddresses(ADDRESSES) },
@@ -211,10 +220,10 @@ const measureCatchUp = (): Promise<void> =>
         expect: 204,
       });
       const events = await cluster.beside(
-        async ({ store }) => (await countEvents(store, null, await store.head())).events,
+        async ({ store }) => (await countEvents(store, before, await store.head())).events,
       );
       const begun = performance.now();
-      const env = { LOG_LEVEL: 'warn', ...CEILINGS, ...more };
+      const env = { LOG_LEVEL: 'warn', ...NO_CEILINGS, ...more };
       const workers = await startService({ role: 'workers', databaseUrl: cluster.url, env });
       try {
         await cluster.followed();
@@ -231,12 +240,11 @@ const measureCatchUp = (): Promise<void> =>
     1,
   );
 
-const child = (folder: string, args: readonly string[], node = url): string => {
+const child = (args: readonly string[]): string => {
   bench.say(args.join(' '));
   const { stdout, status } = spawnSync(process.execPath, args, {
-    cwd: folder,
+    cwd: root,
     encoding: 'utf8',
-    env: { ...process.env, EVENTSTORE_URL: node },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   if (status !== 0) throw new Error(`${args.join(' ')} ended with ${status}`);
@@ -247,23 +255,13 @@ const HEAD = `| | ${STORES.join(' | ')} | ratio |\n| --- | --- | --- | --- |`;
 const effort = values.quick ? ['--quick'] : [];
 try {
   if (url === '') throw new Error('EVENTSTORE_URL is not set');
-  if (values.before !== undefined) {
-    cpSync(here, join(values.before, 'bench'), {
-      recursive: true,
-      filter: (path) => !path.includes('node_modules'),
-    });
-    const rows = child(values.before, ['bench/eventstoredb.ts', '--rows', ...effort], values['before-url']);
-    process.stdout.write(`Before:\n\n${HEAD}\n${rows}\n\nNow:\n\n`);
-  }
   await measureCatchUp();
   await measureLoads();
   await measureSubmissions();
-  if (values.rows) process.stdout.write(`${table.join('\n')}\n`);
-  else {
-    process.stdout.write(`${HEAD}\n${table.join('\n')}\n\n`);
-    const root = join(here, '..');
-    process.stdout.write(`${child(root, ['bench/event-store-client.ts', values.quick ? '2' : '5'])}\n\n`);
-    process.stdout.write(`${child(root, ['bench/run.ts', '--peers', 'event-store', ...effort])}\n`);
+  process.stdout.write(`${HEAD}\n${table.join('\n')}\n`);
+  if (!values.rows) {
+    process.stdout.write(`\n${child(['bench/event-store-client.ts', values.quick ? '2' : '5'])}\n`);
+    process.stdout.write(`\n${child(['bench/run.ts', '--peers', 'event-store', ...effort])}\n`);
   }
 } finally {
   for (const undo of undoing.reverse()) await undo().catch((error: unknown) => bench.say(`${error}`));

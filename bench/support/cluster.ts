@@ -19,8 +19,8 @@ export interface Cluster extends Product {
   readonly workers: readonly number[];
 }
 
-/** This number of processes of each role; `all`: one process with both; `api`: one process that only answers. */
-export type Size = number | 'all' | 'api';
+/** This number of processes of each role; `all`: one process with both. */
+export type Size = number | 'all';
 
 const CONNECTIONS = ['max_connections=400'];
 
@@ -52,8 +52,8 @@ export const startCluster = async (
     await writeFile(directory, directoryOfBlocks());
     const env = { LOG_LEVEL: 'warn', ENRICHMENT_DIRECTORY: directory, ...NO_CEILINGS, ...more };
     const roles =
-      typeof size === 'string'
-        ? [size]
+      size === 'all'
+        ? (['all'] as const)
         : [...Array(size).fill('workers' as const), ...Array(size).fill('api' as const)];
     for (const role of roles) services.push(await startService({ role, databaseUrl: postgres.url, env }));
     const answering = services.filter((_, nth) => roles[nth] !== 'workers');
