@@ -4,7 +4,6 @@ import { createSemaphore } from '../../platform/limits/semaphore.ts';
 import {
   type Appended,
   AppendTooLarge,
-  appendBytes,
   type EventStore,
   type ExpectedRevision,
   OutcomeUnknown,
@@ -21,9 +20,9 @@ import type { Nodes } from './nodes.ts';
 
 const BATCH_APPEND = '/event_store.client.streams.Streams/BatchAppend';
 
-/** Appends under way: small ones by number, large ones by number too, so that both hold at most 16 MiB each. */
+/** Appends under way: small ones by number, large ones by number too, so that both hold some 16 MiB each. */
 const MAX_APPENDS = 1_024;
-const SMALL_BYTES = 16_384;
+const SMALL_CHARACTERS = 16_384;
 const MAX_LARGE_APPENDS = 16;
 const MAX_WAIT_MS = 2_000;
 /** A resend that overtakes the commit of the first attempt blocks 2 to 3 seconds on the server and times out there. */
@@ -105,8 +104,8 @@ export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
 
   const appendSerialised: Appender['appendSerialised'] = async (stream, expected, events) => {
     if (closed) throw new StoreUnavailable('the event store is closed');
-    const bytes = events.reduce((sum, event) => sum + appendBytes(event), 0);
-    return (bytes > SMALL_BYTES ? largeGate : gate).enter(() => persist(stream, expected, events));
+    const size = events.reduce((sum, { data, metadata }) => sum + data.length + metadata.length, 0);
+    return (size > SMALL_CHARACTERS ? largeGate : gate).enter(() => persist(stream, expected, events));
   };
 
   return {
