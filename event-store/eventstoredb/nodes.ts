@@ -6,6 +6,7 @@
  * of a cluster answers is believed while it answers without a second of silence, which is less than an election takes. After such
  * a silence, and on a new connection, a majority of the nodes has to name it the leader, and the read is repeated.
  */
+import type { LookupAddress } from 'node:dns';
 import dns from 'node:dns/promises';
 import { pause, within } from '../../platform/clock/waiting.ts';
 import type { ConnectionSettings, Endpoint } from './connection-string.ts';
@@ -43,6 +44,7 @@ export function createNodes(settings: ConnectionSettings): Nodes {
   let lastError = 'no node leads';
   let closed = false;
   const connections = new Map<string, Connection>();
+  const lookups = new Map<string, Promise<LookupAddress[]>>();
 
   const connectTo = (endpoint: Endpoint, purpose: 'appends' | 'reads' | 'gossip'): Connection => {
     const name = `${purpose} ${nameOf(endpoint)}`;
@@ -85,10 +87,12 @@ export function createNodes(settings: ConnectionSettings): Nodes {
       void Promise.all(asked).then(() => resolve(null));
     });
 
-  /** Without an answer in time, none. */
+  /** Without an answer in time, none. A lookup that hangs holds one of Node's few threads, so there is never a second one of a name. */
   const addressesOf = async ({ host, port }: Endpoint): Promise<Endpoint[]> => {
+    const asked = lookups.get(host) ?? dns.lookup(host, { all: true }).finally(() => lookups.delete(host));
+    lookups.set(host, asked);
     const late = (): Error => new Error(`DNS does not answer for ${host}`);
-    const found = await within(dns.lookup(host, { all: true }), GOSSIP_MS, late).catch(noteError);
+    const found = await within(asked, GOSSIP_MS, late).catch(noteError);
     return (found ?? []).map(({ address }) => ({ host: address, port, servername: host }));
   };
 
