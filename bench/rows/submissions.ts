@@ -42,7 +42,7 @@ export const submissions: Row = {
 };
 
 /** A vendor that takes requests and answers none of them. */
-const slowVendor = async (bench: Bench): Promise<Readonly<Record<string, string>>> => {
+export const slowVendor = async (bench: Bench): Promise<Readonly<Record<string, string>>> => {
   const vendor = createServer(() => {}).listen(0, '127.0.0.1');
   await once(vendor, 'listening');
   bench.defer(async () => {

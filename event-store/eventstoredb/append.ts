@@ -4,7 +4,6 @@ import { createSemaphore } from '../../platform/limits/semaphore.ts';
 import {
   type Appended,
   AppendTooLarge,
-  appendBytes,
   type EventStore,
   type ExpectedRevision,
   OutcomeUnknown,
@@ -15,15 +14,15 @@ import {
   serialiseAppend,
   WrongExpectedRevision,
 } from '../port.ts';
-import { type CallFailed, type Connection, framed, UNAUTHENTICATED } from './grpc.ts';
+import { CallFailed, type Connection, framed, UNAUTHENTICATED, UNAVAILABLE } from './grpc.ts';
 import { type AppendAnswer, type AppendError, decodeAppended, encodeAppend } from './messages.ts';
 import type { Nodes } from './nodes.ts';
 
 const BATCH_APPEND = '/event_store.client.streams.Streams/BatchAppend';
 
-/** Appends under way: small ones by number, large ones by number too, so that both hold at most 16 MiB each. */
+/** Appends under way: small ones by number, large ones by number too, so that both hold some 16 MiB each. */
 const MAX_APPENDS = 1_024;
-const SMALL_BYTES = 16_384;
+const SMALL_CHARACTERS = 16_384;
 const MAX_LARGE_APPENDS = 16;
 const MAX_WAIT_MS = 2_000;
 /** A resend that overtakes the commit of the first attempt blocks 2 to 3 seconds on the server and times out there. */
@@ -31,6 +30,8 @@ const RETRY_MS = 200;
 /** A shorter attempt would only turn a clear rejection into an unknown outcome. */
 const MIN_ATTEMPT_MS = 200;
 const CLOSE_MS = 2_000;
+/** A node answers so while it starts, and while it is cut off from the others. */
+const NOT_LEADING = /Not Ready|No leader info/;
 
 export interface Appender {
   append: EventStore['append'];
@@ -75,9 +76,10 @@ export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
       throw new StoreUnavailable(error.message, { cause: error });
     });
     const left = begun + ms - performance.now();
-    const answer = await lineOn(connection).send(stream, expected, events, left);
-    if (answer.error !== null) throw refusalOf(answer.error, stream);
-    return { revision: answer.revision, position: answer.position };
+    const { error, revision, position } = await lineOn(connection).send(stream, expected, events, left);
+    if (error === null) return { revision, position };
+    if (NOT_LEADING.test(error.message)) nodes.failed(connection, new CallFailed(UNAVAILABLE, error.message));
+    throw refusalOf(error, stream);
   };
 
   const persist = async (stream: string, expected: ExpectedRevision, events: readonly Serialised[]) => {
@@ -102,8 +104,8 @@ export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
 
   const appendSerialised: Appender['appendSerialised'] = async (stream, expected, events) => {
     if (closed) throw new StoreUnavailable('the event store is closed');
-    const bytes = events.reduce((sum, event) => sum + appendBytes(event), 0);
-    return (bytes > SMALL_BYTES ? largeGate : gate).enter(() => persist(stream, expected, events));
+    const size = events.reduce((sum, { data, metadata }) => sum + data.length + metadata.length, 0);
+    return (size > SMALL_CHARACTERS ? largeGate : gate).enter(() => persist(stream, expected, events));
   };
 
   return {
@@ -117,49 +119,26 @@ export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
   };
 }
 
-/** One call of a connection on which appends go out and their answers come back in any order. */
-interface Line {
-  readonly isOpen: () => boolean;
-  /** @throws OutcomeUnknown; StoreUnavailable when the append cannot have been sent */
-  send(
-    stream: string,
-    expected: ExpectedRevision,
-    events: readonly Serialised[],
-    ms: number,
-  ): Promise<AppendAnswer>;
-}
+type Line = ReturnType<typeof openLine>;
 
-interface Waiting {
-  readonly stream: string;
-  readonly timer: NodeJS.Timeout;
-  readonly resolve: (answer: AppendAnswer) => void;
-  readonly reject: (error: Error) => void;
-}
-
-function openLine(connection: Connection, onFailure: (failure: CallFailed) => void): Line {
-  const waiting = new Map<string, Waiting>();
+/** Opens a call on which appends go out and their answers come back in any order. */
+function openLine(connection: Connection, onFailure: (failure: CallFailed) => void) {
+  const waiting = new Map<
+    string,
+    (outcome: AppendAnswer | { readonly brokenBy: CallFailed | null }) => void
+  >();
   let isOpen = true;
   let unsent: Buffer[] = [];
 
-  const take = (id: string): Waiting | undefined => {
-    const found = waiting.get(id);
-    waiting.delete(id);
-    clearTimeout(found?.timer);
-    return found;
-  };
   const call = connection.call(BATCH_APPEND, {
     // The answer to an append that was given up finds nobody, and is dropped.
     onMessage: (bytes) => {
       const answer = decodeAppended(bytes);
-      take(answer.correlationId)?.resolve(answer);
+      waiting.get(answer.correlationId)?.(answer);
     },
     onEnd: (failure) => {
       isOpen = false;
-      for (const [id, { stream }] of waiting) {
-        const text = `the connection broke during an append to ${stream}`;
-        const isRefused = failure?.neverSent || failure?.code === UNAUTHENTICATED;
-        take(id)?.reject(isRefused ? new StoreUnavailable(failure?.message) : new OutcomeUnknown(text));
-      }
+      for (const end of waiting.values()) end({ brokenBy: failure });
       if (failure !== null) onFailure(failure);
     },
   });
@@ -172,17 +151,29 @@ function openLine(connection: Connection, onFailure: (failure: CallFailed) => vo
 
   return {
     isOpen: () => isOpen && !connection.isClosed(),
-    send: (stream, expected, events, ms) =>
-      new Promise((resolve, reject) => {
+    /** @throws OutcomeUnknown; StoreUnavailable when the append cannot have been sent */
+    send: (stream: string, expected: ExpectedRevision, events: readonly Serialised[], ms: number) =>
+      new Promise<AppendAnswer>((resolve, reject) => {
         const id = randomUUID();
-        const timer = setTimeout(
-          () => take(id)?.reject(new OutcomeUnknown(`no answer to an append to ${stream}`)),
-          ms,
-        );
-        waiting.set(id, { stream, timer, resolve, reject });
+        const late = (): void => {
+          waiting.delete(id);
+          reject(new OutcomeUnknown(`no answer to an append to ${stream}`));
+        };
+        const timer = setTimeout(late, ms);
+        waiting.set(id, (outcome) => {
+          waiting.delete(id);
+          clearTimeout(timer);
+          if ('brokenBy' in outcome) reject(lostOutcome(outcome.brokenBy, stream));
+          else resolve(outcome);
+        });
         if (unsent.push(framed(encodeAppend(id, stream, expected, events, ms))) === 1) setImmediate(flush);
       }),
   };
+}
+
+function lostOutcome(failure: CallFailed | null, stream: string): Error {
+  if (failure?.neverSent || failure?.code === UNAUTHENTICATED) return new StoreUnavailable(failure.message);
+  return new OutcomeUnknown(`the connection broke during an append to ${stream}`);
 }
 
 /** Maps a refusal. Unless the append is known to have been rejected, its outcome is unknown. */
@@ -198,7 +189,7 @@ function refusalOf({ kind, message, actual }: AppendError, stream: string): Erro
       return new StoreUnavailable(`the server denies access to ${stream}`);
     default:
       if (/Too Busy|Is Busy/.test(message)) return new StoreBusy(message);
-      if (/Not Ready|No leader info/.test(message)) return new StoreUnavailable(message);
+      if (NOT_LEADING.test(message)) return new StoreUnavailable(message);
       return new OutcomeUnknown(`${kind} ${message}`);
   }
 }

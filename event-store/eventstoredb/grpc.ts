@@ -12,7 +12,8 @@ export class CallFailed extends Error {
   /** Of the server, among them `exception`. */
   readonly trailers: Readonly<Record<string, string>>;
   constructor(code: number, message: string, trailers: CallFailed['trailers'] = {}, neverSent = false) {
-    super(message);
+    // OpenSSL ends its messages with a line break.
+    super(message.trim());
     this.code = code;
     this.trailers = trailers;
     this.neverSent = neverSent;

@@ -1,8 +1,9 @@
 /**
- * The messages of the server's protocol that appends, reads and subscriptions need (streams.proto and gossip.proto, package
- * `event_store.client`). Numbers are those of fields. Unknown fields are skipped.
+ * The messages of the server's protocol that appends, reads and subscriptions need (streams.proto, gossip.proto and shared.proto of
+ * package `event_store.client`, status.proto of `google.rpc`). The numbers are the protocol's, the names ours. What is not listed is
+ * skipped. Texts stand for bytes where these hold UTF-8: names of streams, data and metadata.
  */
-import protobuf from 'protobufjs/minimal.js';
+import protobuf from 'protobufjs';
 import type {
   EventMetadata,
   ExpectedRevision,
@@ -13,38 +14,101 @@ import type {
 } from '../port.ts';
 import type { Endpoint } from './connection-string.ts';
 
-const { Reader, Writer } = protobuf;
-type Reader = protobuf.Reader;
-type Writer = protobuf.Writer;
+const PROTOCOL = `
+  syntax = "proto3";
+  message Empty {}
+  message Uuid { string text = 2; }
+  message Stream { string name = 3; }
 
-/** The number of a field, and its value: a text, a number, or the fields of a message. */
-type Field = readonly [number, string | number | readonly Field[]];
-
-function writeFields(writer: Writer, fields: readonly Field[]): Writer {
-  for (const [number, value] of fields) {
-    if (typeof value === 'number') writer.uint32(number << 3).uint64(value);
-    else if (typeof value === 'string') writer.uint32((number << 3) | 2).string(value);
-    else writeFields(writer.uint32((number << 3) | 2).fork(), value).ldelim();
+  message BatchAppendReq {
+    Uuid correlationId = 1;
+    Options options = 2;
+    repeated Event events = 3;
+    bool isFinal = 4;
+    message Options {
+      Stream stream = 1;
+      uint64 revision = 2; Empty no_stream = 3; Empty any = 4; Empty stream_exists = 5;
+      Duration deadline = 7;
+    }
+    message Duration { int64 seconds = 1; int32 nanos = 2; }
+    message Event { Uuid id = 1; map<string, string> system = 2; string metadata = 3; string data = 4; }
   }
-  return writer;
+  message BatchAppendResp {
+    Uuid correlationId = 1;
+    Status error = 2;
+    Success success = 3;
+    message Success { uint64 revision = 1; AllPosition position = 3; }
+    message AllPosition { uint64 commit = 1; }
+    message Status { string message = 2; Any details = 3; }
+    message Any { string typeUrl = 1; bytes value = 2; }
+  }
+  message WrongExpectedVersion { uint64 revision = 1; Empty no_stream = 2; }
+
+  message ReadReq {
+    Options options = 1;
+    message Options {
+      OneStream stream = 1; AllStreams all = 2;
+      uint32 isBackwards = 3;
+      uint64 count = 5; Empty subscription = 6;
+      Empty noFilter = 8;
+      UuidOption uuids = 9;
+      ControlOption control = 10;
+    }
+    message OneStream { Stream stream = 1; uint64 from = 2; Empty start = 3; Empty end = 4; }
+    message AllStreams { Position from = 1; Empty start = 2; Empty end = 3; }
+    message Position { uint64 commit = 1; uint64 prepare = 2; }
+    message UuidOption { Empty asText = 2; }
+    message ControlOption { uint32 version = 1; }
+  }
+  message ReadResp {
+    Content content = 1;
+    Empty caughtUp = 8;
+    message Content { Event event = 1; }
+    message Event {
+      Uuid id = 1;
+      Stream stream = 2;
+      uint64 revision = 3;
+      uint64 position = 5;
+      map<string, string> system = 6;
+      string metadata = 7;
+      string data = 8;
+    }
+  }
+
+  message ClusterInfo {
+    repeated Member members = 1;
+    message Member { int64 seenAt = 2; uint32 state = 3; bool isAlive = 4; EndPoint http = 5; }
+    message EndPoint { string host = 1; uint32 port = 2; }
+  }
+`;
+const { root } = protobuf.parse(PROTOCOL, { keepCase: true });
+
+/** Positions and revisions stay far below 2^53. */
+interface Long {
+  toNumber(): number;
 }
-const encode = (fields: readonly Field[]): Uint8Array => writeFields(Writer.create(), fields).finish();
 
-const EMPTY: readonly Field[] = [];
-/** UUID { string = 2 } */
-const uuid = (id: string): readonly Field[] => [[2, id]];
-/** StreamIdentifier { stream_name = 3 }: a name in UTF-8 has the form of a text. */
-const streamName = (stream: string): readonly Field[] => [[3, stream]];
-/** An entry of a map. */
-const entry = (key: string, value: string): readonly Field[] => [
-  [1, key],
-  [2, value],
-];
+function encoder(name: string): (fields: object) => Uint8Array {
+  const type = root.lookupType(name);
+  return (fields) => type.encode(fields).finish();
+}
 
-/** `any`, `no_stream` and `stream_exists` are empty messages of these numbers in BatchAppendReq.Options. */
-const EXPECTATIONS = { no_stream: 3, any: 4, stream_exists: 5 } as const;
+/** Makes a function that reads a message. It throws an error for bytes that are no such message. */
+function decoder<T>(name: string): (bytes: Buffer) => T {
+  const type = root.lookupType(name);
+  return (bytes) => {
+    const reader = protobuf.Reader.create(bytes);
+    const message = type.decode(reader) as unknown as T;
+    if (reader.pos !== reader.len) throw new Error('a field is longer than its message');
+    return message;
+  };
+}
 
-/** An append in one final BatchAppendReq. `deadlineMs`: after it the server gives up. */
+const EMPTY = {};
+const encodeBatchAppendReq = encoder('BatchAppendReq');
+const encodeReadReq = encoder('ReadReq');
+
+/** An append in one final message. `deadlineMs`: after it the server gives up. */
 export function encodeAppend(
   correlationId: string,
   stream: string,
@@ -52,25 +116,22 @@ export function encodeAppend(
   events: readonly Serialised[],
   deadlineMs: number,
 ): Uint8Array {
-  // google.protobuf.Duration { seconds = 1, nanos = 2 }
-  const deadline: readonly Field[] = [
-    [1, Math.floor(deadlineMs / 1_000)],
-    [2, Math.floor(deadlineMs % 1_000) * 1_000_000],
-  ];
-  const expectation: Field = typeof expected === 'number' ? [2, expected] : [EXPECTATIONS[expected], EMPTY];
-  const proposed = ({ id, type, data, metadata }: Serialised): readonly Field[] => [
-    [1, uuid(id)],
-    [2, entry('type', type)],
-    [2, entry('content-type', 'application/json')],
-    [3, metadata],
-    [4, data],
-  ];
-  return encode([
-    [1, uuid(correlationId)],
-    [2, [[1, streamName(stream)], expectation, [7, deadline]]],
-    ...events.map((event): Field => [3, proposed(event)]),
-    [4, 1],
-  ]);
+  const deadline = {
+    seconds: Math.floor(deadlineMs / 1_000),
+    nanos: Math.floor(deadlineMs % 1_000) * 1_000_000,
+  };
+  const expectation = typeof expected === 'number' ? { revision: expected } : { [expected]: EMPTY };
+  return encodeBatchAppendReq({
+    correlationId: { text: correlationId },
+    options: { stream: { name: stream }, ...expectation, deadline },
+    events: events.map(({ id, type, data, metadata }) => ({
+      id: { text: id },
+      system: { type, 'content-type': 'application/json' },
+      metadata,
+      data,
+    })),
+    isFinal: true,
+  });
 }
 
 export interface ReadRequest {
@@ -83,197 +144,102 @@ export interface ReadRequest {
   readonly count: number | null;
 }
 
-/** ReadReq { options = 1 } */
 export function encodeRead({ stream, backwards, from, count }: ReadRequest): Uint8Array {
-  const at = from === null ? null : Number(from);
-  const position: Field =
-    at === null
-      ? [backwards ? 3 : 2, EMPTY]
-      : [
-          1,
-          [
-            [1, at],
-            [2, at],
-          ],
-        ];
-  const revision: Field = at === null ? [backwards ? 4 : 3, EMPTY] : [2, at];
-  const options: readonly Field[] = [
-    stream === null ? [2, [position]] : [1, [[1, streamName(stream)], revision]],
-    [3, Number(backwards)],
-    count === null ? [6, EMPTY] : [5, count],
-    [8, EMPTY],
-    [9, [[2, EMPTY]]],
-    // Version 1 of the control messages: CaughtUp and FellBehind.
-    [10, [[1, 1]]],
-  ];
-  return encode([[1, options]]);
+  const at = Number(from);
+  const edge = backwards ? { end: EMPTY } : { start: EMPTY };
+  return encodeReadReq({
+    options: {
+      ...(stream === null
+        ? { all: from === null ? edge : { from: { commit: at, prepare: at } } }
+        : { stream: { stream: { name: stream }, ...(from === null ? edge : { from: at }) } }),
+      isBackwards: Number(backwards),
+      ...(count === null ? { subscription: EMPTY } : { count }),
+      noFilter: EMPTY,
+      uuids: { asText: EMPTY },
+      // The control messages CaughtUp and FellBehind.
+      control: { version: 1 },
+    },
+  });
 }
-
-/** Reads a varint of up to 64 bits. Positions and revisions stay far below 2^53. */
-function uint64(reader: Reader): number {
-  let value = 0;
-  for (let factor = 1, read = 0; read < 10 && reader.pos < reader.len; factor *= 128, read += 1) {
-    const byte = reader.buf[reader.pos] as number;
-    reader.pos += 1;
-    value += (byte & 127) * factor;
-    if (byte < 128) return value;
-  }
-  throw new Error('a number does not end');
-}
-
-/** Reads a length, and returns where that many bytes end. */
-function endIn(reader: Reader): number {
-  const length = reader.uint32();
-  if (length > reader.len - reader.pos) throw new Error('a field is longer than what holds it');
-  return reader.pos + length;
-}
-
-/** Reads a text: Node decodes it several times faster than `protobufjs`. */
-function utf8(reader: Reader): string {
-  const end = endIn(reader);
-  const text = (reader.buf as Buffer).toString('utf8', reader.pos, end);
-  reader.pos = end;
-  return text;
-}
-
-/** How the fields of a message are read into what comes of it, by their numbers. */
-type Fields<T> = Readonly<Record<number, (reader: Reader, into: T) => unknown>>;
-
-/** Reads the fields of a message up to `end`; others are skipped. */
-function fields<T>(reader: Reader, end: number, read: Fields<T>, into: T): T {
-  while (reader.pos < end) {
-    const tag = reader.uint32();
-    const readField = read[tag >>> 3];
-    if (readField === undefined) reader.skipType(tag & 7);
-    else readField(reader, into);
-  }
-  if (reader.pos !== end) throw new Error('a field is longer than its message');
-  return into;
-}
-
-/** Reads a nested message, whose length comes first. */
-const message = <T>(reader: Reader, read: Fields<T>, into: T): T => fields(reader, endIn(reader), read, into);
-
-/** @throws Error for bytes that are no such message */
-function decode<T>(bytes: Buffer, read: Fields<T>, into: T): T {
-  const reader = Reader.create(bytes);
-  return fields(reader, reader.len, read, into);
-}
-
-const UUID: Fields<{ text: string }> = { 2: (reader, into) => (into.text = utf8(reader)) };
-const STREAM_IDENTIFIER: Fields<{ text: string }> = { 3: (reader, into) => (into.text = utf8(reader)) };
-const textIn = (reader: Reader, read: Fields<{ text: string }>): string =>
-  message(reader, read, { text: '' }).text;
 
 /** `kind`: the type of the status's details (`WrongExpectedVersion`, `StreamDeleted` …). `actual` null: there is no stream. */
 export interface AppendError {
-  kind: string;
-  message: string;
-  actual: Revision | null;
+  readonly kind: string;
+  readonly message: string;
+  readonly actual: Revision | null;
 }
 
 export interface AppendAnswer {
-  correlationId: string;
+  readonly correlationId: string;
   /** null: the append was taken. */
-  error: AppendError | null;
-  revision: Revision;
-  position: Position | null;
+  readonly error: AppendError | null;
+  readonly revision: Revision;
+  readonly position: Position | null;
 }
 
-const WRONG_EXPECTED_VERSION: Fields<AppendError> = {
-  1: (reader, error) => (error.actual = uint64(reader)),
-};
-/** google.protobuf.Any { type_url = 1, value = 2 } */
-const DETAILS: Fields<AppendError> = {
-  1: (reader, error) => (error.kind = utf8(reader).replace(/^.*\./, '')),
-  2: (reader, error) =>
-    message(reader, error.kind === 'WrongExpectedVersion' ? WRONG_EXPECTED_VERSION : {}, error),
-};
-/** google.rpc.Status */
-const STATUS: Fields<AppendError> = {
-  2: (reader, error) => (error.message = utf8(reader)),
-  3: (reader, error) => message(reader, DETAILS, error),
-};
-const ALL_STREAM_POSITION: Fields<AppendAnswer> = {
-  1: (reader, answer) => (answer.position = BigInt(uint64(reader)) as Position),
-};
-const SUCCESS: Fields<AppendAnswer> = {
-  1: (reader, answer) => (answer.revision = uint64(reader)),
-  3: (reader, answer) => message(reader, ALL_STREAM_POSITION, answer),
-};
-const BATCH_APPEND_RESP: Fields<AppendAnswer> = {
-  1: (reader, answer) => (answer.correlationId = textIn(reader, UUID)),
-  2: (reader, answer) => (answer.error = message(reader, STATUS, { kind: '', message: '', actual: null })),
-  3: (reader, answer) => message(reader, SUCCESS, answer),
-};
+const decodeBatchAppendResp = decoder<{
+  readonly correlationId: { readonly text: string } | null;
+  readonly error: { readonly message: string; readonly details: Any | null } | null;
+  readonly success: { readonly revision: Long; readonly position: { readonly commit: Long } | null } | null;
+}>('BatchAppendResp');
+interface Any {
+  readonly typeUrl: string;
+  readonly value: Buffer;
+}
+const decodeWrongVersion = decoder<{ readonly revision: Long; readonly no_stream: object | null }>(
+  'WrongExpectedVersion',
+);
 
-export const decodeAppended = (bytes: Buffer): AppendAnswer =>
-  decode(bytes, BATCH_APPEND_RESP, { correlationId: '', error: null, revision: 0, position: null });
+export function decodeAppended(bytes: Buffer): AppendAnswer {
+  const { correlationId, error, success } = decodeBatchAppendResp(bytes);
+  const position = success?.position;
+  return {
+    correlationId: correlationId?.text ?? '',
+    error: error && { message: error.message, ...reasonOf(error.details) },
+    revision: success?.revision.toNumber() ?? 0,
+    position: position ? (BigInt(position.commit.toNumber()) as Position) : null,
+  };
+}
+
+function reasonOf(details: Any | null): Pick<AppendError, 'kind' | 'actual'> {
+  const kind = details?.typeUrl.replace(/^.*\./, '') ?? '';
+  if (!details || kind !== 'WrongExpectedVersion') return { kind, actual: null };
+  const { revision, no_stream } = decodeWrongVersion(details.value);
+  return { kind, actual: no_stream ? null : revision.toNumber() };
+}
 
 export interface ReadAnswer {
-  event: RecordedEvent | null;
-  isCaughtUp: boolean;
+  readonly event: RecordedEvent | null;
+  readonly isCaughtUp: boolean;
 }
 
-interface Draft {
-  id: string;
-  stream: string;
-  revision: number;
-  position: number;
-  type: string;
-  isJson: boolean;
-  data: string;
-  metadata: string;
+interface ReadEvent {
+  readonly id: { readonly text: string } | null;
+  readonly stream: { readonly name: string } | null;
+  readonly revision: Long;
+  readonly position: Long;
+  readonly system: Readonly<Record<string, string>>;
+  readonly metadata: string;
+  readonly data: string;
+}
+const decodeReadResp = decoder<{
+  readonly content: { readonly event: ReadEvent | null } | null;
+  readonly caughtUp: object | null;
+}>('ReadResp');
+
+export function decodeRead(bytes: Buffer): ReadAnswer {
+  const { content, caughtUp } = decodeReadResp(bytes);
+  return { event: content?.event ? recordedEvent(content.event) : null, isCaughtUp: caughtUp !== null };
 }
 
-const ENTRY: Fields<{ key: string; value: string }> = {
-  1: (reader, entry) => (entry.key = utf8(reader)),
-  2: (reader, entry) => (entry.value = utf8(reader)),
-};
-const RECORDED_EVENT: Fields<Draft> = {
-  1: (reader, draft) => (draft.id = textIn(reader, UUID)),
-  2: (reader, draft) => (draft.stream = textIn(reader, STREAM_IDENTIFIER)),
-  3: (reader, draft) => (draft.revision = uint64(reader)),
-  5: (reader, draft) => (draft.position = uint64(reader)),
-  6: (reader, draft) => {
-    const { key, value } = message(reader, ENTRY, { key: '', value: '' });
-    if (key === 'type') draft.type = value;
-    else if (key === 'content-type') draft.isJson = value === 'application/json';
-  },
-  7: (reader, draft) => (draft.metadata = utf8(reader)),
-  8: (reader, draft) => (draft.data = utf8(reader)),
-};
-/** Links are not resolved. */
-const READ_EVENT: Fields<ReadAnswer> = {
-  1: (reader, answer) => (answer.event = recordedEvent(reader)),
-};
-const READ_RESP: Fields<ReadAnswer> = {
-  1: (reader, answer) => message(reader, READ_EVENT, answer),
-  8: (reader, answer) => {
-    answer.isCaughtUp = true;
-    message(reader, {}, null);
-  },
-};
-
-export const decodeRead = (bytes: Buffer): ReadAnswer =>
-  decode(bytes, READ_RESP, { event: null, isCaughtUp: false });
-
-function recordedEvent(reader: Reader): RecordedEvent {
-  const draft: Draft = {
-    ...{ id: '', stream: '', revision: 0, position: 0 },
-    ...{ type: '', isJson: false, data: '', metadata: '' },
-  };
-  const { isJson, data, metadata, position, id, stream, revision, type } = message(
-    reader,
-    RECORDED_EVENT,
-    draft,
-  );
+function recordedEvent({ id, stream, revision, position, system, metadata, data }: ReadEvent): RecordedEvent {
+  const isJson = system['content-type'] === 'application/json';
   return {
-    position: BigInt(position) as Position,
-    stream,
-    revision,
-    id,
-    type,
+    position: BigInt(position.toNumber()) as Position,
+    stream: stream?.name ?? '',
+    revision: revision.toNumber(),
+    id: id?.text ?? '',
+    type: system.type ?? '',
     data: isJson ? (JSON.parse(data) as object) : {},
     metadata: (isJson && metadata !== '' ? JSON.parse(metadata) : {}) as EventMetadata,
   };
@@ -282,29 +248,25 @@ function recordedEvent(reader: Reader): RecordedEvent {
 export interface Member extends Endpoint {
   readonly isAlive: boolean;
   readonly isLeader: boolean;
+  /** When it was last heard of, in units of 100 ns. */
+  readonly seenAt: number;
 }
 
 const LEADER = 8;
+const decodeClusterInfo = decoder<{
+  readonly members: readonly {
+    readonly seenAt: Long;
+    readonly state: number;
+    readonly isAlive: boolean;
+    readonly http: Endpoint | null;
+  }[];
+}>('ClusterInfo');
 
-interface MemberInfo {
-  host: string;
-  port: number;
-  state: number;
-  isAlive: boolean;
-}
-const END_POINT: Fields<MemberInfo> = {
-  1: (reader, info) => (info.host = utf8(reader)),
-  2: (reader, info) => (info.port = reader.uint32()),
-};
-const MEMBER_INFO: Fields<MemberInfo> = {
-  3: (reader, info) => (info.state = reader.uint32()),
-  4: (reader, info) => (info.isAlive = reader.bool()),
-  5: (reader, info) => message(reader, END_POINT, info),
-};
-const CLUSTER_INFO: Fields<Member[]> = {
-  1: (reader, members) => {
-    const { state, ...info } = message(reader, MEMBER_INFO, { host: '', port: 0, state: 0, isAlive: false });
-    members.push({ ...info, isLeader: state === LEADER });
-  },
-};
-export const decodeGossip = (bytes: Buffer): Member[] => decode(bytes, CLUSTER_INFO, []);
+export const decodeGossip = (bytes: Buffer): Member[] =>
+  decodeClusterInfo(bytes).members.map(({ seenAt, state, isAlive, http }) => ({
+    host: http?.host ?? '',
+    port: http?.port ?? 0,
+    isAlive,
+    isLeader: state === LEADER,
+    seenAt: seenAt.toNumber(),
+  }));

@@ -6,7 +6,8 @@
  * of a cluster answers is believed while it answers without a second of silence, which is less than an election takes. After such
  * a silence, and on a new connection, a majority of the nodes has to name it the leader, and the read is repeated.
  */
-import { lookup } from 'node:dns/promises';
+import type { LookupAddress } from 'node:dns';
+import dns from 'node:dns/promises';
 import { pause, within } from '../../platform/clock/waiting.ts';
 import type { ConnectionSettings, Endpoint } from './connection-string.ts';
 import { CallFailed, type Connection, openConnection, UNAVAILABLE } from './grpc.ts';
@@ -25,6 +26,11 @@ export interface Nodes {
 const GOSSIP = '/event_store.client.gossip.Gossip/Read';
 const GOSSIP_MS = 1_000;
 const RETRY_MS = 100;
+/**
+ * After this time, in the nodes' units of 100 ns, a dead node counts no more: nodes that moved are told of under their old addresses for
+ * half an hour, and with those half of the nodes would be no majority.
+ */
+const DEAD_TICKS = 60 * 10_000_000;
 
 const nameOf = ({ host, port }: Endpoint): string => `${host}:${port}`;
 const failure = (why: string): CallFailed => new CallFailed(UNAVAILABLE, why, {}, true);
@@ -38,6 +44,7 @@ export function createNodes(settings: ConnectionSettings): Nodes {
   let lastError = 'no node leads';
   let closed = false;
   const connections = new Map<string, Connection>();
+  const lookups = new Map<string, Promise<LookupAddress[]>>();
 
   const connectTo = (endpoint: Endpoint, purpose: 'appends' | 'reads' | 'gossip'): Connection => {
     const name = `${purpose} ${nameOf(endpoint)}`;
@@ -50,12 +57,17 @@ export function createNodes(settings: ConnectionSettings): Nodes {
     return made;
   };
 
+  const noteError = (error: Error): void => {
+    lastError = error.message;
+  };
+
   const membersBy = async (endpoint: Endpoint): Promise<Member[]> => {
     let members: Member[] = [];
     await connectTo(endpoint, 'gossip').request(GOSSIP, new Uint8Array(), GOSSIP_MS, (bytes) => {
       members = decodeGossip(bytes);
     });
-    return members;
+    const newest = Math.max(...members.map(({ seenAt }) => seenAt));
+    return members.filter(({ isAlive, seenAt }) => isAlive || newest - seenAt < DEAD_TICKS);
   };
 
   /** Returns the leader by a majority of the members, as soon as there is one; null if there is none. */
@@ -71,21 +83,24 @@ export function createNodes(settings: ConnectionSettings): Nodes {
         votes.push(nameOf(named));
         if (2 * votes.filter((name) => name === nameOf(named)).length > size) resolve(named);
       };
-      const ignore = (error: Error): void => {
-        lastError = error.message;
-      };
-      const asked = endpoints.map((endpoint) => membersBy(endpoint).then(vote).catch(ignore));
+      const asked = endpoints.map((endpoint) => membersBy(endpoint).then(vote).catch(noteError));
       void Promise.all(asked).then(() => resolve(null));
     });
+
+  /** Without an answer in time, none. A lookup that hangs holds one of Node's few threads, so there is never a second one of a name. */
+  const addressesOf = async ({ host, port }: Endpoint): Promise<Endpoint[]> => {
+    const asked = lookups.get(host) ?? dns.lookup(host, { all: true }).finally(() => lookups.delete(host));
+    lookups.set(host, asked);
+    const late = (): Error => new Error(`DNS does not answer for ${host}`);
+    const found = await within(asked, GOSSIP_MS, late).catch(noteError);
+    return (found ?? []).map(({ address }) => ({ host: address, port, servername: host }));
+  };
 
   /** The names of the gossip, and in turns those of the configuration, as all known nodes may have moved. */
   const candidates = async (round: number): Promise<readonly Endpoint[]> => {
     if (round % 2 === 0 && known !== settings.endpoints) return known;
     if (!settings.discover) return settings.endpoints;
-    const found = settings.endpoints.map(async ({ host, port }) =>
-      (await lookup(host, { all: true })).map(({ address }) => ({ host: address, port, servername: host })),
-    );
-    return (await Promise.all(found)).flat();
+    return (await Promise.all(settings.endpoints.map(addressesOf))).flat();
   };
 
   const follow = (found: Endpoint | null): void => {
@@ -98,14 +113,9 @@ export function createNodes(settings: ConnectionSettings): Nodes {
   /** Asks the nodes once for all callers. `since`: when it began, monotonic. */
   const findOnce = (round: number): NonNullable<typeof finding> => {
     const find = async (): Promise<Endpoint | null> => {
-      try {
-        return await ask(await candidates(round));
-      } catch (error) {
-        lastError = (error as Error).message;
-        return null;
-      } finally {
-        finding = null;
-      }
+      const found = await ask(await candidates(round));
+      finding = null;
+      return found;
     };
     finding ??= { since: performance.now(), found: find() };
     return finding;

@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import dns from 'node:dns/promises';
+import { networkInterfaces } from 'node:os';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parseConnectionString } from '../../event-store/eventstoredb/connection-string.ts';
 import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
-import type { NewEvent } from '../../event-store/port.ts';
+import { type NewEvent, StoreUnavailable } from '../../event-store/port.ts';
 import {
   appendedAnswer,
   eventAnswer,
   type FakeCall,
+  type FakeMember,
   type FakeNode,
   gossipAnswer,
+  refusedAnswer,
   startFakeNode,
 } from '../support/fake-node.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -24,17 +28,22 @@ const event = (): NewEvent => ({
 const startCluster = async (options = '') => {
   const log = [1, 1, 1];
   const names: (number | null)[] = [0, 0, 0];
+  const unready = new Set<number>();
+  const moved: FakeMember[] = [];
   const asked: string[] = [];
   const nodes: FakeNode[] = [];
   const proxies: TcpProxy[] = [];
   const answer = (index: number) => (call: FakeCall) => {
     asked.push(`${call.method} ${index}`);
     if (call.method === 'Gossip') {
-      call.reply(gossipAnswer(proxies.map(({ port }, n) => ({ port, leads: n === names[index] }))));
+      const members = proxies.map(({ port }, n) => ({ port, leads: n === names[index] }));
+      call.reply(gossipAnswer([...members, ...moved]));
       call.end();
       return;
     }
-    if (names[index] !== index) {
+    if (unready.has(index) && call.method === 'BatchAppend') {
+      call.reply(refusedAnswer(call.message, 'Server Is Not Ready'));
+    } else if (names[index] !== index) {
       const to = proxies[names[index] ?? -1];
       const leader = to && { 'leader-endpoint-host': '127.0.0.1', 'leader-endpoint-port': String(to.port) };
       call.end(5, { exception: 'not-leader', ...leader });
@@ -56,7 +65,7 @@ const startCluster = async (options = '') => {
     await store.close();
     for (const each of [...proxies, ...nodes]) await each.close();
   });
-  return { log, names, asked, proxies, store };
+  return { log, names, unready, moved, asked, proxies, store };
 };
 
 describe('the leader of a cluster', () => {
@@ -88,6 +97,27 @@ describe('the leader of a cluster', () => {
     expect(performance.now() - began).toBeLessThan(6_000);
   }, 20_000);
 
+  it('is found again when the old one answers, but knows that it is cut off from the others', async () => {
+    const { names, unready, store } = await startCluster();
+    await store.append('s-1', 'no_stream', [event()]);
+    unready.add(0);
+    names.splice(0, 3, null, 1, 1);
+    expect(await store.append('s-1', 'no_stream', [event()])).toMatchObject({ revision: 1 });
+  });
+
+  it('is found after all nodes have moved, while the old addresses are still told of as dead', async () => {
+    const { moved, store } = await startCluster();
+    for (const port of [1, 2, 3]) moved.push({ port, leads: false, isAlive: false, age: 300 });
+    expect(await store.append('s-1', 'no_stream', [event()])).toMatchObject({ revision: 0 });
+  });
+
+  it('is not one that a minority names, whose other nodes died a moment ago', async () => {
+    const { names, moved, store } = await startCluster();
+    names.splice(0, 3, 0, null, null);
+    for (const port of [1, 2]) moved.push({ port, leads: false, isAlive: false, age: 3 });
+    await expect(store.append('s-1', 'no_stream', [event()])).rejects.toThrow(StoreUnavailable);
+  });
+
   it('is the one that a node names that leads no more', async () => {
     const { names, asked, store } = await startCluster();
     await store.append('s-1', 'no_stream', [event()]);
@@ -95,6 +125,56 @@ describe('the leader of a cluster', () => {
     expect(await store.append('s-1', 'no_stream', [event()])).toMatchObject({ revision: 2 });
     expect(asked.filter((one) => one === 'Gossip 0')).toHaveLength(1);
   });
+});
+
+describe('discovery', () => {
+  /** A store that finds its only node by the name, and how the node was asked. */
+  const discovered = async (name: string, host?: string) => {
+    const node: FakeNode = await startFakeNode(
+      (call) => {
+        if (call.method === 'Gossip') call.reply(gossipAnswer([{ port: node.port, leads: true, host }]));
+        else call.reply(eventAnswer({ id: randomUUID(), stream: 's-1', revision: 0, position: 7, data: {} }));
+        call.end();
+      },
+      undefined,
+      host,
+    );
+    const url = `esdb+discover://${name.replace('PORT', String(node.port))}?tls=false`;
+    const store = createEventStoreDb({ url, now: () => 0 });
+    onTestFinished(async () => {
+      await store.close();
+      await node.close();
+    });
+    return store;
+  };
+
+  it('finds the nodes behind a name', async () => {
+    expect(await (await discovered('localhost:PORT')).head()).toBe(7n);
+  });
+
+  const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
+    list?.some(({ address }) => address === '::1'),
+  );
+  it.skipIf(!hasIpv6)('finds a node at an address of IPv6', async () => {
+    expect(await (await discovered('[::1]:PORT', '::1')).head()).toBe(7n);
+  });
+
+  it('finds the nodes behind one name while another one is unknown', async () => {
+    expect(await (await discovered('missing.invalid,localhost:PORT')).head()).toBe(7n);
+  });
+
+  it('fails within the deadline while DNS does not answer, and never waits for two answers about a name', async () => {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    const lookup = vi.spyOn(dns, 'lookup').mockImplementation(() => promise as never);
+    onTestFinished(() => lookup.mockRestore());
+    const store = await discovered('localhost:PORT');
+    const failed = store.head();
+    await expect(failed).rejects.toThrow(StoreUnavailable);
+    await expect(failed).rejects.toThrow('localhost');
+    expect(lookup).toHaveBeenCalledTimes(1);
+    resolve([{ address: '127.0.0.1', family: 4 }]);
+    expect(await store.head()).toBe(7n);
+  }, 15_000);
 });
 
 describe('a leader that was deposed while nothing was heard of it', () => {

@@ -131,6 +131,28 @@ describe('an append', () => {
     expect(node.connections()).toBe(2);
   });
 
+  it.each([
+    ['small', 1_024, ''],
+    ['large', 16, 'x'.repeat(20_000)],
+  ])(
+    'waits for two seconds while %s ones of the highest number are under way, and is refused then',
+    async (_, most, text) => {
+      let asked = 0;
+      const { store } = await storeOn(() => {
+        asked += 1;
+      }, 8_000);
+      const outcomes = Array.from({ length: most + 5 }, (_, n) =>
+        outcomeOf(store.append(`s-${n}`, 'any', [{ ...event(), data: { text } }])),
+      );
+      const began = performance.now();
+      expect(await Promise.race(outcomes)).toBeInstanceOf(StoreBusy);
+      expect(performance.now() - began).toBeGreaterThan(1_900);
+      for (const outcome of outcomes.slice(most)) expect(await outcome).toBeInstanceOf(StoreBusy);
+      expect(asked).toBe(most);
+    },
+    20_000,
+  );
+
   it('of ten thousand at once ends with an answer each', async () => {
     const { store } = await storeOn(({ message, reply }) => reply(appendedAnswer(message)), 10_000);
     const appends = Array.from({ length: 10_000 }, (_, n) =>

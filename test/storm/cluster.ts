@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { hostsOf } from './stack.ts';
 
-export type NodeAction = 'start' | 'stop' | 'kill' | 'freeze' | 'thaw';
+export type NodeAction = 'start' | 'stop' | 'kill' | 'freeze' | 'thaw' | 'cut' | 'join';
 
 export interface Cluster {
   /** Numbers of the nodes, in the order of the URL, from 1. */

@@ -11,6 +11,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import gossip from '@eventstore/db-client/generated/gossip_pb.js';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
+import status from '@eventstore/db-client/generated/status_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { createUnframer, framed } from '../../event-store/eventstoredb/grpc.ts';
 
@@ -40,10 +41,11 @@ export interface FakeNode {
   close(): Promise<void>;
 }
 
-/** An HTTP/2 server on 127.0.0.1 in the place of a node: a test answers each message of a call. `tls`: with certificates. */
+/** An HTTP/2 server in the place of a node: a test answers each message of a call. `tls`: with certificates. */
 export const startFakeNode = async (
   answer: (call: FakeCall) => void,
   tls?: SecureServerOptions,
+  host = '127.0.0.1',
 ): Promise<FakeNode> => {
   const sessions = new Set<ServerHttp2Session>();
   let opened = 0;
@@ -81,7 +83,7 @@ export const startFakeNode = async (
     );
     stream.on('data', take);
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(0, host);
   await once(server, 'listening');
   const cut = (): void => {
     for (const session of sessions) session.destroy();
@@ -123,6 +125,14 @@ export const appendedAnswer = (request: Uint8Array, revision = 0): Uint8Array =>
   return answer.serializeBinary();
 };
 
+/** The answer of a node that has not taken an append, without details of why. */
+export const refusedAnswer = (request: Uint8Array, message: string): Uint8Array => {
+  const answer = new streams.BatchAppendResp();
+  answer.setCorrelationId(streams.BatchAppendReq.deserializeBinary(request).getCorrelationId());
+  answer.setError(new status.Status().setMessage(message));
+  return answer.serializeBinary();
+};
+
 export interface FakeEvent {
   readonly id: string;
   readonly stream: string;
@@ -159,19 +169,23 @@ export interface FakeMember {
   readonly port: number;
   readonly leads: boolean;
   readonly isAlive?: boolean;
+  readonly host?: string | undefined;
+  /** Seconds since it was last heard of. */
+  readonly age?: number;
 }
 
 const { VNodeState } = gossip.MemberInfo;
 
-/** The members of a cluster on 127.0.0.1. */
+/** The members of a cluster. */
 export const gossipAnswer = (members: readonly FakeMember[]): Uint8Array => {
   const info = new gossip.ClusterInfo();
-  for (const { port, leads, isAlive = true } of members) {
+  for (const { port, leads, isAlive = true, host = '127.0.0.1', age = 0 } of members) {
     const member = new gossip.MemberInfo();
     member.setState(leads ? VNodeState.LEADER : VNodeState.FOLLOWER);
     member.setIsAlive(isAlive);
+    member.setTimeStamp(String(17_640_000_000_000_000 - age * 10_000_000));
     const end = new gossip.EndPoint();
-    end.setAddress('127.0.0.1');
+    end.setAddress(host);
     end.setPort(port);
     member.setHttpEndPoint(end);
     info.addMembers(member);

@@ -6,12 +6,16 @@ import type { Fault } from './fault.ts';
 
 const DOWN_MS = 5_000;
 const FROZEN_MS = 15_000;
+const CUT_OFF_MS = 15_000;
 const MINORITY_DOWN_MS = 20_000;
 const ALL_DOWN_MS = 60_000;
 const ELECTION_LIMIT_MS = 60_000;
 const POLL_MS = 100;
 
-/** Kills, stops and freezes nodes of an EventStoreDB: its only one, or the leader and others of a cluster. */
+/** What undoes an action. */
+const BACK: Partial<Record<NodeAction, NodeAction>> = { freeze: 'thaw', cut: 'join' };
+
+/** Kills, stops, freezes and cuts off nodes of an EventStoreDB: its only one, or the leader and others of a cluster. */
 export const nodeFaults = (cluster: Cluster, random: Random, crowd: Crowd): Fault[] => {
   const victims = async (count: number): Promise<number[]> => {
     const leader = await untilLed(cluster);
@@ -20,8 +24,7 @@ export const nodeFaults = (cluster: Cluster, random: Random, crowd: Crowd): Faul
   const down = async (nodes: readonly number[], action: NodeAction, milliseconds: number): Promise<void> => {
     await Promise.all(nodes.map((node) => cluster.control(action, node)));
     await pause(milliseconds);
-    const back = action === 'freeze' ? 'thaw' : 'start';
-    await Promise.all(nodes.map((node) => cluster.control(back, node)));
+    await Promise.all(nodes.map((node) => cluster.control(BACK[action] ?? 'start', node)));
     await untilLed(cluster);
   };
   const alone = cluster.nodes.length === 1;
@@ -34,6 +37,10 @@ export const nodeFaults = (cluster: Cluster, random: Random, crowd: Crowd): Faul
   if (alone) return single;
   return [
     ...single,
+    {
+      name: 'the EventStoreDB leader cut off from the other nodes for 15 s',
+      run: async () => down(await victims(1), 'cut', CUT_OFF_MS),
+    },
     {
       name: 'two of three EventStoreDB nodes down 20 s',
       run: async () => down(await victims(2), 'kill', MINORITY_DOWN_MS),
