@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { inspect } from 'node:util';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
 import {
   type Batch,
@@ -278,6 +279,22 @@ it('sends the user and the password with every call, and names them in no error'
     .map((error) => `${(error as Error).stack} ${JSON.stringify(error)}`)
     .join();
   for (const secret of [PASSWORD, basic]) expect(told).not.toContain(secret);
+});
+
+it('deletes without a word about a connection string with options of its own, a user and a password', async () => {
+  const node: FakeNode = await startFakeNode(({ end }) => end(12));
+  const warned = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+  onTestFinished(() => warned.mockRestore());
+  const url = `esdb://${USER}:${PASSWORD}@127.0.0.1:${node.port}?tls=False&tlsVerifyCert=false&another=1`;
+  const store = createEventStoreDb({ url, now: () => 0, deadlineMs: 1_000 });
+  onTestFinished(async () => {
+    await store.close();
+    await node.close();
+  });
+  const failed = await outcomeOf(store.expire('s-1', 0));
+  expect(inspect([failed, warned.mock.calls], { depth: null })).not.toContain(PASSWORD);
+  // The node was asked.
+  expect(node.connections()).toBe(1);
 });
 
 it('closes within two seconds during calls that hang', async () => {
