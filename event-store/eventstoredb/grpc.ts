@@ -22,7 +22,7 @@ export class CallFailed extends Error {
 
 const OK = 0;
 const CANCELLED = 1;
-const DEADLINE_EXCEEDED = 4;
+export const DEADLINE_EXCEEDED = 4;
 const RESOURCE_EXHAUSTED = 8;
 const INTERNAL = 13;
 export const UNAVAILABLE = 14;

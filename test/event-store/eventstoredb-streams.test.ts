@@ -2,6 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createAppender } from '../../event-store/eventstoredb/append.ts';
+import type { Connection } from '../../event-store/eventstoredb/grpc.ts';
+import type { Nodes } from '../../event-store/eventstoredb/nodes.ts';
+import { createReader } from '../../event-store/eventstoredb/read.ts';
 import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
 import {
   type Batch,
@@ -255,6 +259,30 @@ describe('a follower', () => {
     expect(await Array.fromAsync(store.readStream('tested-1'))).toHaveLength(1);
     expect(node.connections()).toBe(1);
   });
+});
+
+it('asks a node nothing once the time of the call has passed while the leader was sought, and says that nothing was sent', async () => {
+  const asked: string[] = [];
+  const node = {
+    isClosed: () => false,
+    call: (method: string) => {
+      asked.push(method);
+      return { write: () => undefined };
+    },
+    request: async (method: string) => void asked.push(method),
+  } as unknown as Connection;
+  const nodes = {
+    connection: async (_: string, ms: number) => {
+      for (const end = performance.now() + ms; performance.now() <= end; );
+      return node;
+    },
+    failed: () => undefined,
+    confirm: async () => true,
+  } as unknown as Nodes;
+  const append = createAppender(nodes, 100).append('s-1', 'any', [event()]);
+  expect(await outcomeOf(append)).toBeInstanceOf(StoreUnavailable);
+  expect(await outcomeOf(createReader(nodes, () => 0, 100).head())).toBeInstanceOf(StoreUnavailable);
+  expect(asked).toEqual([]);
 });
 
 it('sends the user and the password with every call, and names them in no error', async () => {
