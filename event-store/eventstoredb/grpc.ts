@@ -153,6 +153,8 @@ export function openConnection(
   };
   const connecting = setTimeout(breakOff, CONNECT_MS, 'no connection in time');
   session.once('connect', () => {
+    // Node tells it of a session too that was destroyed before.
+    if (session.destroyed) return;
     isConnected = true;
     clearTimeout(connecting);
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);

@@ -3,7 +3,8 @@ import { inspect } from 'node:util';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createAppender } from '../../event-store/eventstoredb/append.ts';
-import type { Connection } from '../../event-store/eventstoredb/grpc.ts';
+import { parseConnectionString } from '../../event-store/eventstoredb/connection-string.ts';
+import { type Connection, openConnection } from '../../event-store/eventstoredb/grpc.ts';
 import type { Nodes } from '../../event-store/eventstoredb/nodes.ts';
 import { createReader } from '../../event-store/eventstoredb/read.ts';
 import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
@@ -323,6 +324,26 @@ it('deletes without a word about a connection string with options of its own, a 
   expect(inspect([failed, warned.mock.calls], { depth: null })).not.toContain(PASSWORD);
   // The node was asked.
   expect(node.connections()).toBe(1);
+});
+
+it('closes while its connections are being made, and the process goes on', async () => {
+  const { node } = await storeOn(() => undefined);
+  const thrown: unknown[] = [];
+  const note = (error: unknown): void => void thrown.push(error);
+  const others = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException').on('uncaughtException', note);
+  onTestFinished(() => {
+    process.off('uncaughtException', note);
+    for (const other of others) process.on('uncaughtException', other);
+  });
+  const settings = parseConnectionString(`esdb://127.0.0.1:${node.port}?tls=false`);
+  const endpoint = { host: '127.0.0.1', port: node.port };
+  for (let n = 0; n < 5; n += 1)
+    await new Promise<void>((resolve) => openConnection(endpoint, settings, resolve).close());
+  await openConnection(endpoint, settings, () => undefined)
+    .request('/Read', new Uint8Array(), 50, () => undefined)
+    .catch(() => undefined);
+  expect(thrown).toEqual([]);
 });
 
 it('closes within two seconds during calls that hang', async () => {
