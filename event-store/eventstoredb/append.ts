@@ -76,6 +76,7 @@ export function createAppender(nodes: Nodes, deadlineMs: number): Appender {
       throw new StoreUnavailable(error.message, { cause: error });
     });
     const left = begun + ms - performance.now();
+    if (left <= 0) throw new StoreUnavailable('no connection in time');
     const { error, revision, position } = await lineOn(connection).send(stream, expected, events, left);
     if (error === null) return { revision, position };
     if (NOT_LEADING.test(error.message)) nodes.failed(connection, new CallFailed(UNAVAILABLE, error.message));

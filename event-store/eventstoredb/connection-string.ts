@@ -14,8 +14,15 @@ export interface ConnectionSettings {
   readonly discover: boolean;
   readonly tls: boolean;
   /** As `tls.connect` takes them. */
-  readonly tlsOptions: Readonly<Record<string, unknown>>;
-  /** The header of the user and password; null: none. */
+  readonly tlsOptions: {
+    readonly rejectUnauthorized?: boolean;
+    readonly ca?: Buffer | undefined;
+    readonly cert?: Buffer | undefined;
+    readonly key?: Buffer | undefined;
+  };
+  /** null: none. */
+  readonly credentials: { readonly username: string; readonly password: string } | null;
+  /** The header of the credentials; null: none. */
   readonly authorization: string | null;
   /** null: no pings. */
   readonly keepAliveIntervalMs: number | null;
@@ -48,6 +55,7 @@ export function parseConnectionString(text: string): ConnectionSettings {
   const interval = milliseconds('keepAliveInterval', KEEP_ALIVE.interval);
   const timeout = milliseconds('keepAliveTimeout', KEEP_ALIVE.timeout);
   const tls = !isOff('tls');
+  const credentials = user === '' ? null : credentialsOf(user);
   return {
     endpoints,
     discover: discover !== undefined,
@@ -60,7 +68,8 @@ export function parseConnectionString(text: string): ConnectionSettings {
           key: fileOf(options, 'userKeyFile'),
         }
       : {},
-    authorization: user === '' ? null : basic(user),
+    credentials,
+    authorization: credentials && basic(credentials),
     // The official clients turn it off by -1.
     keepAliveIntervalMs: interval < 0 || timeout < 0 ? null : interval,
     keepAliveTimeoutMs: timeout,
@@ -77,11 +86,14 @@ function fileOf(options: ReadonlyMap<string, string>, name: string): Buffer | un
   }
 }
 
-function basic(user: string): string {
+function credentialsOf(user: string): NonNullable<ConnectionSettings['credentials']> {
   try {
-    const plain = user.split(':', 2).map(decodeURIComponent).join(':');
-    return `Basic ${Buffer.from(plain).toString('base64')}`;
+    const [username = '', password = ''] = user.split(':', 2).map(decodeURIComponent);
+    return { username, password };
   } catch {
     throw new Error('its user and password are not percent-encoded');
   }
 }
+
+const basic = ({ username, password }: NonNullable<ConnectionSettings['credentials']>): string =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;

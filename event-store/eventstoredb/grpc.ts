@@ -22,7 +22,7 @@ export class CallFailed extends Error {
 
 const OK = 0;
 const CANCELLED = 1;
-const DEADLINE_EXCEEDED = 4;
+export const DEADLINE_EXCEEDED = 4;
 const RESOURCE_EXHAUSTED = 8;
 const INTERNAL = 13;
 export const UNAVAILABLE = 14;
@@ -153,6 +153,8 @@ export function openConnection(
   };
   const connecting = setTimeout(breakOff, CONNECT_MS, 'no connection in time');
   session.once('connect', () => {
+    // Node tells it of a session too that was destroyed before.
+    if (session.destroyed) return;
     isConnected = true;
     clearTimeout(connecting);
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);

@@ -240,9 +240,18 @@ function recordedEvent({ id, stream, revision, position, system, metadata, data 
     revision: revision.toNumber(),
     id: id?.text ?? '',
     type: system.type ?? '',
-    data: isJson ? (JSON.parse(data) as object) : {},
-    metadata: (isJson && metadata !== '' ? JSON.parse(metadata) : {}) as EventMetadata,
+    data: isJson ? parsedOrEmpty(data) : {},
+    metadata: (isJson && metadata !== '' ? parsedOrEmpty(metadata) : {}) as EventMetadata,
   };
+}
+
+/** Other applications may say that bytes are JSON which are not, and `$all` has their events too. */
+function parsedOrEmpty(text: string): object {
+  try {
+    return JSON.parse(text) as object;
+  } catch {
+    return {};
+  }
 }
 
 export interface Member extends Endpoint {

@@ -47,6 +47,7 @@ export function createNodes(settings: ConnectionSettings): Nodes {
   const lookups = new Map<string, Promise<LookupAddress[]>>();
 
   const connectTo = (endpoint: Endpoint, purpose: 'appends' | 'reads' | 'gossip'): Connection => {
+    if (closed) throw failure('the event store is closed');
     const name = `${purpose} ${nameOf(endpoint)}`;
     const open = connections.get(name);
     if (open && !open.isClosed()) return open;

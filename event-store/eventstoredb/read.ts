@@ -9,7 +9,7 @@ import {
   StoreBusy,
   StoreUnavailable,
 } from '../port.ts';
-import type { CallFailed, Connection } from './grpc.ts';
+import { CallFailed, type Connection, DEADLINE_EXCEEDED } from './grpc.ts';
 import { decodeRead, encodeRead, type ReadRequest } from './messages.ts';
 import type { Nodes } from './nodes.ts';
 
@@ -95,6 +95,8 @@ async function believedPage(nodes: Nodes, request: ReadRequest, deadline: number
   for (;;) {
     const connection = await nodes.connection('reads', deadline - performance.now());
     const askedAt = performance.now();
+    if (askedAt >= deadline)
+      throw new CallFailed(DEADLINE_EXCEEDED, 'no answer in time that can be believed');
     const page = await pageOn(connection, request, deadline - askedAt).catch((error: CallFailed) => {
       nodes.failed(connection, error);
       throw error;

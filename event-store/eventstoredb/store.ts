@@ -1,7 +1,7 @@
 import { EventStoreDBClient } from '@eventstore/db-client';
 import type { EventStore, StoreOptions } from '../port.ts';
 import { createAppender } from './append.ts';
-import { parseConnectionString } from './connection-string.ts';
+import { type ConnectionSettings, parseConnectionString } from './connection-string.ts';
 import { follow } from './follow.ts';
 import { createNodes } from './nodes.ts';
 import { createReader } from './read.ts';
@@ -20,14 +20,15 @@ export function createEventStoreDb({
   deadlineMs = 4_000,
   onStall = () => undefined,
 }: StoreOptions): EventStore {
-  const nodes = createNodes(parseConnectionString(url));
+  const settings = parseConnectionString(url);
+  const nodes = createNodes(settings);
   const closing = new AbortController();
   const appender = createAppender(nodes, deadlineMs);
   const { lastEvent, ...reader } = createReader(nodes, now, deadlineMs);
   // For deletions alone. It connects with the first one.
   let client: EventStoreDBClient | null = null;
   const rareClient = (): EventStoreDBClient => {
-    client ??= EventStoreDBClient.connectionString(url);
+    client ??= clientOf(settings);
     return client;
   };
   return {
@@ -49,4 +50,30 @@ export function createEventStoreDb({
       void client?.dispose().catch(() => undefined);
     },
   };
+}
+
+/** The client's own parser prints a string with an option that it does not know, and its password. */
+function clientOf({
+  endpoints,
+  discover,
+  tls,
+  tlsOptions,
+  credentials,
+}: ConnectionSettings): EventStoreDBClient {
+  const [first = { address: '', port: 0 }, ...others] = endpoints.map(({ host, port }) => ({
+    address: host.includes(':') ? `[${host}]` : host,
+    port,
+  }));
+  const { ca, cert, key, rejectUnauthorized } = tlsOptions;
+  const channel = {
+    insecure: !tls,
+    rootCertificate: ca,
+    userCertFile: cert,
+    userKeyFile: key,
+    verifyOptions: { rejectUnauthorized },
+  } as ConstructorParameters<typeof EventStoreDBClient>[1];
+  const user = credentials ?? undefined;
+  if (discover) return new EventStoreDBClient({ discover: first }, channel, user);
+  if (others.length > 0) return new EventStoreDBClient({ endpoints: [first, ...others] }, channel, user);
+  return new EventStoreDBClient({ endpoint: first }, channel, user);
 }

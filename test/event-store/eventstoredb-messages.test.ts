@@ -156,6 +156,18 @@ describe('messages of the node', () => {
     );
   });
 
+  it('are read although another application says that bytes are JSON which are not', () => {
+    const fake = { id: randomUUID(), stream: 's-1', revision: 0, position: 7, data: {} };
+    const answer = streams.ReadResp.deserializeBinary(eventAnswer(fake));
+    const event = answer.getEvent()?.getEvent();
+    for (const bytes of ['', '0@s-2', '{"a":']) {
+      event?.setData(Buffer.from(bytes));
+      event?.setCustomMetadata(Buffer.from(bytes));
+      const read = decodeRead(Buffer.from(answer.serializeBinary()));
+      expect(read.event).toMatchObject({ position: 7n, data: {}, metadata: {} });
+    }
+  });
+
   it('are read as the generated client wrote them, among unknown fields: the answer to an append', () => {
     fc.assert(
       fc.property(

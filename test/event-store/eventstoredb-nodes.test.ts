@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parseConnectionString } from '../../event-store/eventstoredb/connection-string.ts';
 import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
 import { type NewEvent, StoreUnavailable } from '../../event-store/port.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   appendedAnswer,
   eventAnswer,
@@ -125,6 +126,17 @@ describe('the leader of a cluster', () => {
     expect(await store.append('s-1', 'no_stream', [event()])).toMatchObject({ revision: 2 });
     expect(asked.filter((one) => one === 'Gossip 0')).toHaveLength(1);
   });
+});
+
+it('opens no connection after it was closed while a leader was sought', async () => {
+  const { names, proxies, store } = await startCluster();
+  names.splice(0, 3, null, null, null);
+  const outcome = store.append('s-1', 'no_stream', [event()]).catch((error: unknown) => error);
+  const other = store.head().catch((error: unknown) => error);
+  await eventually('the nodes were asked', () => proxies.every((proxy) => proxy.connections() > 0));
+  await store.close();
+  expect([await outcome, await other]).toEqual([expect.any(StoreUnavailable), expect.any(StoreUnavailable)]);
+  await eventually('all connections are closed', () => proxies.every((proxy) => proxy.connections() === 0));
 });
 
 describe('discovery', () => {

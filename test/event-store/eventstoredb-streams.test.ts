@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { inspect } from 'node:util';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createAppender } from '../../event-store/eventstoredb/append.ts';
+import { parseConnectionString } from '../../event-store/eventstoredb/connection-string.ts';
+import { type Connection, openConnection } from '../../event-store/eventstoredb/grpc.ts';
+import type { Nodes } from '../../event-store/eventstoredb/nodes.ts';
+import { createReader } from '../../event-store/eventstoredb/read.ts';
 import { createEventStoreDb } from '../../event-store/eventstoredb/store.ts';
 import {
   type Batch,
@@ -256,6 +262,30 @@ describe('a follower', () => {
   });
 });
 
+it('asks a node nothing once the time of the call has passed while the leader was sought, and says that nothing was sent', async () => {
+  const asked: string[] = [];
+  const node = {
+    isClosed: () => false,
+    call: (method: string) => {
+      asked.push(method);
+      return { write: () => undefined };
+    },
+    request: async (method: string) => void asked.push(method),
+  } as unknown as Connection;
+  const nodes = {
+    connection: async (_: string, ms: number) => {
+      for (const end = performance.now() + ms; performance.now() <= end; );
+      return node;
+    },
+    failed: () => undefined,
+    confirm: async () => true,
+  } as unknown as Nodes;
+  const append = createAppender(nodes, 100).append('s-1', 'any', [event()]);
+  expect(await outcomeOf(append)).toBeInstanceOf(StoreUnavailable);
+  expect(await outcomeOf(createReader(nodes, () => 0, 100).head())).toBeInstanceOf(StoreUnavailable);
+  expect(asked).toEqual([]);
+});
+
 it('sends the user and the password with every call, and names them in no error', async () => {
   const sent: (string | undefined)[] = [];
   const { store, stalls } = await storeOn(({ headers, end }) => {
@@ -278,6 +308,42 @@ it('sends the user and the password with every call, and names them in no error'
     .map((error) => `${(error as Error).stack} ${JSON.stringify(error)}`)
     .join();
   for (const secret of [PASSWORD, basic]) expect(told).not.toContain(secret);
+});
+
+it('deletes without a word about a connection string with options of its own, a user and a password', async () => {
+  const node: FakeNode = await startFakeNode(({ end }) => end(12));
+  const warned = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+  onTestFinished(() => warned.mockRestore());
+  const url = `esdb://${USER}:${PASSWORD}@127.0.0.1:${node.port}?tls=False&tlsVerifyCert=false&another=1`;
+  const store = createEventStoreDb({ url, now: () => 0, deadlineMs: 1_000 });
+  onTestFinished(async () => {
+    await store.close();
+    await node.close();
+  });
+  const failed = await outcomeOf(store.expire('s-1', 0));
+  expect(inspect([failed, warned.mock.calls], { depth: null })).not.toContain(PASSWORD);
+  // The node was asked.
+  expect(node.connections()).toBe(1);
+});
+
+it('closes while its connections are being made, and the process goes on', async () => {
+  const { node } = await storeOn(() => undefined);
+  const thrown: unknown[] = [];
+  const note = (error: unknown): void => void thrown.push(error);
+  const others = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException').on('uncaughtException', note);
+  onTestFinished(() => {
+    process.off('uncaughtException', note);
+    for (const other of others) process.on('uncaughtException', other);
+  });
+  const settings = parseConnectionString(`esdb://127.0.0.1:${node.port}?tls=false`);
+  const endpoint = { host: '127.0.0.1', port: node.port };
+  for (let n = 0; n < 5; n += 1)
+    await new Promise<void>((resolve) => openConnection(endpoint, settings, resolve).close());
+  await openConnection(endpoint, settings, () => undefined)
+    .request('/Read', new Uint8Array(), 50, () => undefined)
+    .catch(() => undefined);
+  expect(thrown).toEqual([]);
 });
 
 it('closes within two seconds during calls that hang', async () => {

@@ -28,6 +28,8 @@ export interface TcpProxy {
   accept(): Promise<void>;
   /** The number of bytes that clients have sent, so that a test can wait for a request in progress. */
   sent(): number;
+  /** The number of open connections. */
+  connections(): number;
   close(): Promise<void>;
 }
 
@@ -105,6 +107,7 @@ export const startTcpProxy = async (target: NetConnectOpts): Promise<TcpProxy> =
     refuse,
     accept: () => listen(port),
     sent: () => sent,
+    connections: () => pairs.size,
     close: refuse,
   };
 };
