@@ -40,8 +40,8 @@ export const PARTNER_CONDITIONS: readonly Condition[] = [
     code: 'endpoint_held',
     severity: 'warning',
     audience: 'both',
-    // A partner sees it as soon as the breaker opens; the operator hears of it once it has been open for long.
-    tellAfter: [1, 24],
+    // A partner sees it as soon as the breaker opens; the operator is alerted once it has been open for long.
+    alertAfterHours: [1, 24],
     subjects: ({ pool, partnerId }) => listFailingEndpoints(pool, partnerId, BREAKER_OPENS_AFTER),
     text: (endpoint) =>
       `webhook endpoint “${endpoint.name}” (${endpoint.webhook_id}) of partner ${endpoint.partner_id} is held back by its circuit breaker: ${failuresText(endpoint)}`,

@@ -8,7 +8,13 @@ import { listStopped } from '../queries/consumers.ts';
 import { countOpenWork, readProviderStates } from '../queries/lookup/lookups.ts';
 import { readOperatorWebhook } from '../queries/operations/operator-webhook.ts';
 import { readSessions } from '../queries/processes.ts';
-import { ALERT_NAMESPACE, type Alert, type Condition, condition, type Reads } from './condition.ts';
+import {
+  ALERT_NAMESPACE,
+  type Alert,
+  type Condition,
+  type ConditionContext,
+  condition,
+} from './condition.ts';
 import { countText, durationText, timeText } from './texts.ts';
 import { LATE_MS, NEAR } from './thresholds.ts';
 
@@ -42,7 +48,7 @@ export const auditAlert = (partnerId: string, differences: readonly AuditDiffere
   }),
 });
 
-async function listNearQueues({ pool, config, now }: Reads) {
+async function listNearQueues({ pool, config, now }: ConditionContext) {
   const limit = config.ENRICHMENT_OUTSTANDING;
   const [used, ofPartners] = await Promise.all([
     countOpenWork(pool, limit),

@@ -8,7 +8,7 @@ import { serviceUrl } from '../../bin/modules/domains.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Found } from '../../operations/condition.ts';
-import { conditionsOf, findTold } from '../../operations/conditions.ts';
+import { conditionsOf, findReported } from '../../operations/conditions.ts';
 import type { Certificate, ConsumerState, Disk, Facts } from '../../operations/facts.ts';
 import type { Config } from '../../platform/config/config.ts';
 import { folderOfDatabase } from '../../platform/embedded/location.ts';
@@ -75,7 +75,7 @@ export async function readState(config: Config, stores: OpenStores): Promise<Sta
       read('operator webhook', up, () => readWebhook(config, pool), NOTHING.operator_webhook),
       Promise.all(
         conditionsOf('status').map((one) =>
-          read(one.code, up, () => findTold(one, { pool, now: at, partnerId: null, config }), []),
+          read(one.code, up, () => findReported(one, { pool, now: at, partnerId: null, config }), []),
         ),
       ),
     ]);
@@ -90,7 +90,7 @@ export async function readState(config: Config, stores: OpenStores): Promise<Sta
     certificates,
     unread,
   };
-  const problems = [...findIn(facts), ...found.flat()];
+  const problems = [...findInFacts(facts), ...found.flat()];
   return {
     ...facts,
     queues: { ...due, breakers_open: problems.filter(({ code }) => code === 'endpoint_held').length },
@@ -108,7 +108,8 @@ const ofKind = (consumers: readonly ConsumerState[], kind: string): ConsumerStat
   );
 
 /** Returns what is wrong by the facts alone. */
-const findIn = (facts: Facts): Found[] => conditionsOf('status').flatMap((one) => one.findIn(facts));
+const findInFacts = (facts: Facts): Found[] =>
+  conditionsOf('status').flatMap((one) => one.findInFacts(facts));
 
 const errorsFirst = (found: readonly Found[]): Found[] =>
   found.toSorted((a, b) => Number(a.severity === 'warning') - Number(b.severity === 'warning'));
@@ -122,7 +123,7 @@ export async function stateWithoutStores(config: Config, error: Error): Promise<
     disk: { ...NOTHING.disk, ...(await readDisk(config)) },
     certificates: await readCertificates(config),
   };
-  return { ...facts, problems: errorsFirst(findIn(facts)) };
+  return { ...facts, problems: errorsFirst(findInFacts(facts)) };
 }
 
 const NO_SIZE: Pick<Disk, 'used_bytes' | 'growth_bytes_per_day'> = {
