@@ -3,9 +3,9 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type pg from 'pg';
 import { NothingThere } from '../../bin/runtime.ts';
-import { MINUTE } from '../../domain/kernel/time.ts';
 import type { StoreState } from '../../operations/facts.ts';
 import { bytesText, durationText } from '../../operations/texts.ts';
+import { CLOCK_AHEAD_MS, DISK } from '../../operations/thresholds.ts';
 import { type Config, ConfigError, loadConfig } from '../../platform/config/config.ts';
 import { openDataFolder } from '../../platform/config/data-folder.ts';
 import { keysThatDoNotOpen } from '../../platform/crypto/keyring.ts';
@@ -158,17 +158,15 @@ function checkFolder({ DATA_DIR }: Config): Result {
   }
 }
 
-const LEAST_FREE_SHARE = 0.1;
-
 async function checkDisk(config: Config): Promise<Result> {
   const { free_bytes, size_bytes } = await readDisk(config);
   if (free_bytes === null || size_bytes === null) return good('the disk cannot be seen from here');
   const detail = `${bytesText(free_bytes)} of ${bytesText(size_bytes)} are free`;
-  if (free_bytes / size_bytes >= LEAST_FREE_SHARE) return good(detail);
+  if (free_bytes / size_bytes >= DISK.warning.share) return good(detail);
   return bad(detail, 'make room, or move DATA_DIR to a larger disk: a full disk stops the store');
 }
 
-const LEAST_POSTGRES = 14;
+const MIN_POSTGRES_MAJOR = 14;
 
 function judgeStore(state: StoreState, config: Config): Result {
   const { kind, version, latency_ms, error, read_only, supported_until } = state;
@@ -186,8 +184,8 @@ function judgeStore(state: StoreState, config: Config): Result {
       `${detail}, but accepts no writes`,
       `name the primary in ${variable}, or end its read-only mode`,
     );
-  if (kind === 'postgresql' && Number.parseInt(version ?? '', 10) < LEAST_POSTGRES) {
-    return bad(detail, `PostgreSQL ${LEAST_POSTGRES} or later is needed`);
+  if (kind === 'postgresql' && Number.parseInt(version ?? '', 10) < MIN_POSTGRES_MAJOR) {
+    return bad(detail, `PostgreSQL ${MIN_POSTGRES_MAJOR} or later is needed`);
   }
   if (supported_until !== null && Date.parse(supported_until) < Date.now()) {
     // It works: the vendor's support alone has ended.
@@ -237,9 +235,7 @@ async function checkMasterKey(config: Config, pool: pg.Pool): Promise<Result> {
   );
 }
 
-const CLOCK_MS = MINUTE;
-
-/** Against PostgreSQL's clock and those of the running processes. */
+/** Compares this machine's clock with PostgreSQL's and with those of the running processes. */
 async function checkClock(pool: pg.Pool, processes: readonly ProcessState[]): Promise<Result> {
   const before = Date.now();
   const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now');
@@ -251,7 +247,7 @@ async function checkClock(pool: pg.Pool, processes: readonly ProcessState[]): Pr
       ms: clock_ahead_ms,
     })),
   ];
-  const off = clocks.filter(({ ms }) => Math.abs(ms) >= CLOCK_MS);
+  const off = clocks.filter(({ ms }) => Math.abs(ms) >= CLOCK_AHEAD_MS);
   const agreeing = clocks.length - off.length;
   if (off.length === 0)
     return good(`agrees with PostgreSQL${processes.length === 0 ? '' : ' and the running processes'}`);
