@@ -24,7 +24,7 @@ export async function* examine(
   env: NodeJS.ProcessEnv,
   begins: (name: string) => void,
 ): AsyncGenerator<Check> {
-  async function run(name: string, check: () => Promise<Result> | Result): Promise<Check> {
+  const run: RunCheck = async (name, check) => {
     begins(name);
     try {
       return { name, ...(await check()) };
@@ -34,7 +34,7 @@ export async function* examine(
         ...bad((error as Error).message, 'see the message; docs/configuration.md has the variables'),
       };
     }
-  }
+  };
 
   begins('configuration');
   let config: Config;
@@ -54,44 +54,49 @@ export async function* examine(
   yield await run('names', () => checkNames(config));
 
   begins('stores');
-  let stores: OpenStores | null = null;
-  /** The running processes of this installation; null: PostgreSQL cannot be asked. */
-  let processes: readonly ProcessState[] | null = null;
-  try {
-    stores = await openStores(config);
-  } catch (error) {
-    const beforeFirstStart = error instanceof NothingThere;
-    if (beforeFirstStart) processes = [];
-    yield {
-      name: 'postgresql',
-      ...(beforeFirstStart
-        ? good('no data yet: the first start makes the database')
-        : bad((error as Error).message, 'see docs/runbook.md, When something is wrong')),
-    };
-  }
-  if (stores !== null) {
-    try {
-      for (const state of await readStores(config, stores))
-        yield { name: state.kind, ...judgeStore(state, config) };
-      const { pool, url } = stores;
-      const up = await pool.query('select').then(
-        () => true,
-        () => false,
-      );
-      if (up) {
-        // A database without tables has none.
-        processes = await readProcesses(pool).catch(() => []);
-        yield await run('tables', () => checkTables(pool, url));
-        yield await run('master key', () => checkMasterKey(config, pool));
-        yield await run('clock', () => checkClock(pool, processes ?? []));
-      }
-    } finally {
-      await stores.close();
-    }
-  }
+  const processes = yield* examineStores(config, run);
   const here = await findProcessHere(config, processes);
   yield await run('ports', () => checkPorts(config, here));
   yield await run('proxy', () => checkProxy(config, here, processes));
+}
+
+type RunCheck = (name: string, check: () => Promise<Result> | Result) => Promise<Check>;
+
+/** @returns the running processes of this installation; null: PostgreSQL cannot be asked */
+async function* examineStores(
+  config: Config,
+  run: RunCheck,
+): AsyncGenerator<Check, readonly ProcessState[] | null> {
+  let stores: OpenStores;
+  try {
+    stores = await openStores(config);
+  } catch (error) {
+    const name = 'postgresql';
+    if (error instanceof NothingThere) {
+      yield { name, ...good('no data yet: the first start makes the database') };
+      return [];
+    }
+    yield { name, ...bad((error as Error).message, 'see docs/runbook.md, When something is wrong') };
+    return null;
+  }
+  try {
+    for (const state of await readStores(config, stores))
+      yield { name: state.kind, ...judgeStore(state, config) };
+    const { pool, url } = stores;
+    const isUp = await pool.query('select').then(
+      () => true,
+      () => false,
+    );
+    if (!isUp) return null;
+    // A database without tables has no processes.
+    const processes = await readProcesses(pool).catch(() => []);
+    yield await run('tables', () => checkTables(pool, url));
+    yield await run('master key', () => checkMasterKey(config, pool));
+    yield await run('clock', () => checkClock(pool, processes));
+    return processes;
+  } finally {
+    await stores.close();
+  }
 }
 
 /** The right form of each variable that people get wrong most. */
