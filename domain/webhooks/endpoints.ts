@@ -29,7 +29,7 @@ export interface Endpoint {
   /** The previous secret, which also signs until `secret_rotation_until`. */
   readonly previous: SealedSecret | null;
   readonly secret_rotation_until: string | null;
-  /** The last one. */
+  /** The last recovery that was requested. */
   readonly recovery: Recovery | null;
 }
 
@@ -49,15 +49,16 @@ const MAX_DELETED_IN_SNAPSHOT = 100;
 const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
   deleted_at !== null && at >= Date.parse(deleted_at) + WEBHOOK_HISTORY_MS;
 
-const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => ({
+/** `added`: change of the number of endpoints that are not deleted. */
+const put = (state: Endpoints, endpoint: Endpoint, added: number): Endpoints => ({
   ...state,
   byId: state.byId.set(endpoint.webhook_id, endpoint),
-  notDeleted: state.notDeleted + more,
+  notDeleted: state.notDeleted + added,
 });
 
-function change(state: Endpoints, id: string, over: (of: Endpoint) => Partial<Endpoint>, more = 0) {
+function change(state: Endpoints, id: string, fieldsOf: (old: Endpoint) => Partial<Endpoint>, added = 0) {
   const endpoint = state.byId.get(id);
-  return endpoint ? put(state, { ...endpoint, ...over(endpoint) }, more) : state;
+  return endpoint ? put(state, { ...endpoint, ...fieldsOf(endpoint) }, added) : state;
 }
 
 function evictOldDeleted(state: Endpoints, webhookId: string): Endpoints {
@@ -121,10 +122,10 @@ export type EndpointCommand =
       readonly enabled: boolean | null;
     })
   | (EndpointRef & { readonly type: 'Rotate'; readonly secret: SealedSecret })
-  /** The same secrets under another master key; `of`: the newest secret as it was read. */
+  /** The same secrets under another master key; `replaced`: the newest secret as the caller read it. */
   | (EndpointRef & {
       readonly type: 'Reseal';
-      readonly of: SealedSecret;
+      readonly replaced: SealedSecret;
       readonly secret: SealedSecret;
       readonly previous: SealedSecret | null;
     })
@@ -209,12 +210,13 @@ function update(command: Extract<EndpointCommand, { type: 'Update' }>, state: En
   ]);
 }
 
-function rotate(
-  { partner_id, webhook_id, secret, at }: EndpointRef & { secret: SealedSecret },
-  of: Endpoint,
-) {
-  if (of.secret.sealed === secret.sealed) return accept<EndpointEvent[]>([]);
-  if (of.secret_rotation_until !== null && at < Date.parse(of.secret_rotation_until)) {
+function rotate(command: Extract<EndpointCommand, { type: 'Rotate' }>, endpoint: Endpoint) {
+  const { partner_id, webhook_id, secret, at } = command;
+  const { deleted_at, secret_rotation_until } = endpoint;
+  if (deleted_at !== null) return refuse<EndpointRefusal>('webhook_not_found');
+  // The batcher repeated the command after an unknown outcome.
+  if (endpoint.secret.sealed === secret.sealed) return accept<EndpointEvent[]>([]);
+  if (secret_rotation_until !== null && at < Date.parse(secret_rotation_until)) {
     return refuse<EndpointRefusal>('webhook_rotation_pending');
   }
   const rotation_until = isoTime(at + ROTATION_MS);
@@ -226,6 +228,23 @@ function rotate(
   ]);
 }
 
+function reseal(command: Extract<EndpointCommand, { type: 'Reseal' }>, endpoint: Endpoint) {
+  const { partner_id, webhook_id, replaced, secret, previous } = command;
+  if (endpoint.deleted_at !== null) return refuse<EndpointRefusal>('webhook_not_found');
+  // The secret was rotated since the caller read it.
+  if (replaced.sealed !== endpoint.secret.sealed) return accept<EndpointEvent[]>([]);
+  return accept<EndpointEvent[]>([
+    { type: 'webhooks.SecretsResealed.v1', data: { webhook_id, partner_id, secret, previous } },
+  ]);
+}
+
+function remove({ partner_id, webhook_id, at }: EndpointRef, { deleted_at }: Endpoint) {
+  if (deleted_at !== null) return accept<EndpointEvent[]>([]);
+  return accept<EndpointEvent[]>([
+    { type: 'webhooks.EndpointDeleted.v1', data: { webhook_id, partner_id, deleted_at: isoTime(at) } },
+  ]);
+}
+
 /** Returns the canonical form of a recovery's `since`; null unless it is a UTC timestamp of the 30 days before `at` (milliseconds). */
 export function recoverableSince(since: unknown, at: number): string | null {
   const instant = z.iso.datetime().safeParse(since);
@@ -234,7 +253,7 @@ export function recoverableSince(since: unknown, at: number): string | null {
   return ms > at || ms < at - RECOVERABLE_MS ? null : isoTime(ms);
 }
 
-/** Returns whether the endpoint's last recovery runs. */
+/** Returns whether a recovery of the endpoint is under way. */
 export const isRecovering = ({ recovery }: Pick<Endpoint, 'recovery'>): boolean =>
   recovery?.completed_at === null;
 
@@ -266,29 +285,22 @@ export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent
 
   decide(command, state) {
     if (command.type === 'Forget') return accept(forgetDeleted(command.at, state));
-    const { partner_id, webhook_id, at } = command;
     if (command.type === 'Create') return create(command, state);
+    // An invalid field is refused before an unknown endpoint.
     if (command.type === 'Update') return update(command, state);
-    const endpoint = state.byId.get(webhook_id);
-    if (!endpoint || isForgotten(endpoint, at)) return refuse('webhook_not_found');
-    if (command.type === 'Recover') return recover(command, endpoint);
-    if (command.type === 'CompleteRecovery') return completeRecovery(command, endpoint);
-    const isDeleted = endpoint.deleted_at !== null;
-    if (isDeleted && command.type !== 'Delete') return refuse('webhook_not_found');
-    const ids = { webhook_id, partner_id };
+    const endpoint = state.byId.get(command.webhook_id);
+    if (!endpoint || isForgotten(endpoint, command.at)) return refuse('webhook_not_found');
     switch (command.type) {
       case 'Rotate':
         return rotate(command, endpoint);
-      case 'Reseal': {
-        const { of, secret, previous } = command;
-        // The secret has changed since it was read; the caller reads it again.
-        if (of.sealed !== endpoint.secret.sealed) return accept([]);
-        return accept([{ type: 'webhooks.SecretsResealed.v1', data: { ...ids, secret, previous } }]);
-      }
+      case 'Reseal':
+        return reseal(command, endpoint);
       case 'Delete':
-        return isDeleted
-          ? accept([])
-          : accept([{ type: 'webhooks.EndpointDeleted.v1', data: { ...ids, deleted_at: isoTime(at) } }]);
+        return remove(command, endpoint);
+      case 'Recover':
+        return recover(command, endpoint);
+      case 'CompleteRecovery':
+        return completeRecovery(command, endpoint);
       default:
         return unreachable(command);
     }
