@@ -1,4 +1,4 @@
-/** The health of endpoints in the read model `deliveries`: its row, and what events of endpoints, partners and attempts change in it. */
+/** The health of endpoints in the read model `deliveries`: its row, and how events of endpoints, partners and attempts change it. */
 import { unreachable } from '../../../domain/kernel/decider.ts';
 import type { EventOf } from '../../../domain/kernel/events.ts';
 import { partnerEvents } from '../../../domain/partners/events.ts';
@@ -26,11 +26,13 @@ export interface HealthRow {
   /** Since when the partner is suspended or deleted. */
   partner_suspended_at: string | null;
   deleted_at: string | null;
-  /** Start of the current suspension; null: not suspended. */
+  /** Start of the current suspension, whatever its reason (`isSuspended`); null: not suspended. */
   suspended_since: string | null;
   /** Total of ended suspensions, milliseconds. */
   suspended_ms: number;
+  /** Log position of the newest event that a delivery of the endpoint was queued for; null: none but tests. */
   fanned_out_to: string | null;
+  /** Log position of the last event of the endpoint itself; null: none was applied, only events of its deliveries. */
   last_position: string | null;
   /** Log position of the last event of the endpoint or of one of its deliveries. */
   changed_position: string;
@@ -162,11 +164,6 @@ export function foldEndpoint(
   }
 }
 
-export function setHealth(fold: Health, health: HealthRow, to: Partial<HealthRow>): void {
-  Object.assign(health, to, { changed_position: fold.position });
-  fold.changedHealth.add(health);
-}
-
 /** Applies a snapshot to an endpoint whose earlier events may have been truncated. */
 export function foldSnapshot(
   fold: Health & Recoveries,
@@ -178,13 +175,13 @@ export function foldSnapshot(
   const of = { webhook_id, partner_id };
   if (healthOf(fold, of).last_position !== null) return;
   changeHealth(fold, of, updated_at, () => ({
-    last_position: position.toString(),
+    last_position: fold.position,
     paused_at: enabled || deleted_at !== null ? null : updated_at,
     deleted_at,
   }));
   if (recovery === null) return;
   const { requested_at: created_at, completed_at, ...row } = recovery;
-  const fresh = { ...of, ...row, ...NO_DELIVERIES, created_at, completed_at, position: position.toString() };
+  const fresh = { ...of, ...row, ...NO_DELIVERIES, created_at, completed_at, position: fold.position };
   addRecovery(fold, fresh);
   // If deliveries of it precede the snapshot, they have made its row as of a recovery that has ended.
   completeRecovery(fold, row.recovery_id, completed_at);
@@ -217,6 +214,11 @@ export function healthOf(
   };
   fold.health.set(webhook_id, fresh);
   return fresh;
+}
+
+export function setHealth(fold: Health, health: HealthRow, to: Partial<HealthRow>): void {
+  Object.assign(health, to, { changed_position: fold.position });
+  fold.changedHealth.add(health);
 }
 
 /** Changes an endpoint's health at `at` (ISO 8601). Overlapping pauses, open breakers and suspensions of the partner count as one. */
