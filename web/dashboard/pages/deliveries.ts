@@ -1,8 +1,8 @@
+import type { Attempt } from '../../../domain/webhooks/events.ts';
 import { asUuid } from '../../../http/contract/parameters.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { type EndpointHealth, failureText } from '../../../projections/webhooks/deliveries/health-readers.ts';
 import {
-  type Attempt,
   findDelivery,
   listAttempts,
   searchDeliveries,
