@@ -88,6 +88,7 @@ interface Definition<Subject> extends Partial<Pick<Condition, 'isSlow' | 'alertA
   /** Default: the operator. */
   readonly audience?: 'operator' | 'partner' | 'both';
   readonly subjects: (context: ConditionContext) => Promise<readonly Subject[]>;
+  /** One line for the operator; the audience `partner` never sees it. */
   readonly text: (subject: Subject) => string;
   readonly alert?: (subject: Subject) => Alert;
   readonly notice?: (subject: Subject) => Notice;

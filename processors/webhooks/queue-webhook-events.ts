@@ -109,7 +109,7 @@ export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
       .filter((one) => one.webhook_ids.length > 0);
     if (notifiable.length === 0) return;
     queuedAt = performance.now();
-    await queueDeliveries(store, dayKeys, await withRecipients(deps, notifiable), { mayRepeat });
+    await queueDeliveries(store, dayKeys, await withBodies(deps, notifiable), { mayRepeat });
     wake();
   };
   return {
@@ -205,7 +205,8 @@ function sourceOf(stored: RecordedEvent): Source[] {
   return [];
 }
 
-async function withRecipients(
+/** Makes the bodies of events from the reference of their tracker and the labels of their session. */
+async function withBodies(
   deps: QueueEventsDeps,
   notifiable: readonly { readonly source: Source; readonly webhook_ids: readonly string[] }[],
 ): Promise<EventForEndpoints[]> {
