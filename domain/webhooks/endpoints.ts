@@ -1,6 +1,6 @@
 import { Map as PersistentMap } from 'immutable';
 import { z } from 'zod';
-import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
+import { accept, type Decider, type Result, refuse, unreachable } from '../kernel/decider.ts';
 import { isName } from '../kernel/text.ts';
 import { DAY, isoTime } from '../kernel/time.ts';
 import { type DestinationPolicy, parseDestination } from './destination.ts';
@@ -150,6 +150,9 @@ export type EndpointRefusal =
   | 'webhook_queue_full'
   | 'webhook_rotation_pending';
 
+type CommandOf<Type extends EndpointCommand['type']> = Extract<EndpointCommand, { type: Type }>;
+type Decision = Result<EndpointEvent[], EndpointRefusal>;
+
 const MAX_NAME_LENGTH = 100;
 /** How long both secrets sign (contract, Webhooks 4). */
 const ROTATION_MS = DAY;
@@ -167,18 +170,18 @@ function asEvents(names: readonly string[]): Subscribable[] | null {
 const isSame = (some: readonly string[], others: readonly string[]): boolean =>
   some.length === others.length && some.every((name, index) => name === others[index]);
 
-function create(command: Extract<EndpointCommand, { type: 'Create' }>, state: Endpoints) {
+function create(command: CommandOf<'Create'>, state: Endpoints): Decision {
   const { partner_id, webhook_id, url, tracker_id, secret, at } = command;
   const name = command.name.trim();
   const events = asEvents(command.events);
   // The batcher repeated the command after an unknown outcome.
-  if (state.byId.has(webhook_id)) return accept<EndpointEvent[]>([]);
-  if (!isName(name, MAX_NAME_LENGTH) || events === null) return refuse<EndpointRefusal>('invalid_webhook');
+  if (state.byId.has(webhook_id)) return accept([]);
+  if (!isName(name, MAX_NAME_LENGTH) || events === null) return refuse('invalid_webhook');
   const destination = parseDestination(url, command.destinations);
   if (!destination.ok) return destination;
-  if (tracker_id !== null && !command.tracker_known) return refuse<EndpointRefusal>('tracker_not_found');
-  if (state.notDeleted >= command.limit) return refuse<EndpointRefusal>('webhook_limit');
-  return accept<EndpointEvent[]>([
+  if (tracker_id !== null && !command.tracker_known) return refuse('tracker_not_found');
+  if (state.notDeleted >= command.limit) return refuse('webhook_limit');
+  return accept([
     {
       type: 'webhooks.EndpointCreated.v1',
       data: { webhook_id, partner_id, name, url, events, tracker_id, secret, created_at: isoTime(at) },
@@ -186,14 +189,14 @@ function create(command: Extract<EndpointCommand, { type: 'Create' }>, state: En
   ]);
 }
 
-function update(command: Extract<EndpointCommand, { type: 'Update' }>, state: Endpoints) {
+function update(command: CommandOf<'Update'>, state: Endpoints): Decision {
   const { partner_id, webhook_id, at } = command;
   const name = command.name?.trim() ?? null;
   const events = command.events && asEvents(command.events);
   const wrong = (name !== null && !isName(name, MAX_NAME_LENGTH)) || (command.events !== null && !events);
-  if (wrong) return refuse<EndpointRefusal>('invalid_webhook');
+  if (wrong) return refuse('invalid_webhook');
   const endpoint = state.byId.get(webhook_id);
-  if (!endpoint || endpoint.deleted_at !== null) return refuse<EndpointRefusal>('webhook_not_found');
+  if (!endpoint || endpoint.deleted_at !== null) return refuse('webhook_not_found');
   const next = {
     name: name ?? endpoint.name,
     events: events ?? [...endpoint.events],
@@ -201,8 +204,8 @@ function update(command: Extract<EndpointCommand, { type: 'Update' }>, state: En
   };
   const same =
     next.name === endpoint.name && next.enabled === endpoint.enabled && isSame(next.events, endpoint.events);
-  if (same) return accept<EndpointEvent[]>([]);
-  return accept<EndpointEvent[]>([
+  if (same) return accept([]);
+  return accept([
     {
       type: 'webhooks.EndpointUpdated.v1',
       data: { webhook_id, partner_id, ...next, updated_at: isoTime(at) },
@@ -210,17 +213,17 @@ function update(command: Extract<EndpointCommand, { type: 'Update' }>, state: En
   ]);
 }
 
-function rotate(command: Extract<EndpointCommand, { type: 'Rotate' }>, endpoint: Endpoint) {
+function rotate(command: CommandOf<'Rotate'>, endpoint: Endpoint): Decision {
   const { partner_id, webhook_id, secret, at } = command;
   const { deleted_at, secret_rotation_until } = endpoint;
-  if (deleted_at !== null) return refuse<EndpointRefusal>('webhook_not_found');
+  if (deleted_at !== null) return refuse('webhook_not_found');
   // The batcher repeated the command after an unknown outcome.
-  if (endpoint.secret.sealed === secret.sealed) return accept<EndpointEvent[]>([]);
+  if (endpoint.secret.sealed === secret.sealed) return accept([]);
   if (secret_rotation_until !== null && at < Date.parse(secret_rotation_until)) {
-    return refuse<EndpointRefusal>('webhook_rotation_pending');
+    return refuse('webhook_rotation_pending');
   }
   const rotation_until = isoTime(at + ROTATION_MS);
-  return accept<EndpointEvent[]>([
+  return accept([
     {
       type: 'webhooks.SecretRotated.v1',
       data: { webhook_id, partner_id, secret, rotated_at: isoTime(at), rotation_until },
@@ -228,19 +231,19 @@ function rotate(command: Extract<EndpointCommand, { type: 'Rotate' }>, endpoint:
   ]);
 }
 
-function reseal(command: Extract<EndpointCommand, { type: 'Reseal' }>, endpoint: Endpoint) {
+function reseal(command: CommandOf<'Reseal'>, endpoint: Endpoint): Decision {
   const { partner_id, webhook_id, replaced, secret, previous } = command;
-  if (endpoint.deleted_at !== null) return refuse<EndpointRefusal>('webhook_not_found');
+  if (endpoint.deleted_at !== null) return refuse('webhook_not_found');
   // The secret was rotated since the caller read it.
-  if (replaced.sealed !== endpoint.secret.sealed) return accept<EndpointEvent[]>([]);
-  return accept<EndpointEvent[]>([
+  if (replaced.sealed !== endpoint.secret.sealed) return accept([]);
+  return accept([
     { type: 'webhooks.SecretsResealed.v1', data: { webhook_id, partner_id, secret, previous } },
   ]);
 }
 
-function remove({ partner_id, webhook_id, at }: EndpointRef, { deleted_at }: Endpoint) {
-  if (deleted_at !== null) return accept<EndpointEvent[]>([]);
-  return accept<EndpointEvent[]>([
+function remove({ partner_id, webhook_id, at }: EndpointRef, { deleted_at }: Endpoint): Decision {
+  if (deleted_at !== null) return accept([]);
+  return accept([
     { type: 'webhooks.EndpointDeleted.v1', data: { webhook_id, partner_id, deleted_at: isoTime(at) } },
   ]);
 }
@@ -257,25 +260,25 @@ export function recoverableSince(since: unknown, at: number): string | null {
 export const isRecovering = ({ recovery }: Pick<Endpoint, 'recovery'>): boolean =>
   recovery?.completed_at === null;
 
-function recover(command: Extract<EndpointCommand, { type: 'Recover' }>, endpoint: Endpoint) {
+function recover(command: CommandOf<'Recover'>, endpoint: Endpoint): Decision {
   const { type: _, has_room, at, ...requested } = command;
-  if (!endpoint.enabled) return refuse<EndpointRefusal>('webhook_disabled');
+  if (!endpoint.enabled) return refuse('webhook_disabled');
   const isRepeated = endpoint.recovery?.recovery_id === command.recovery_id;
-  if (isRepeated || isRecovering(endpoint)) return accept<EndpointEvent[]>([]);
-  if (!has_room) return refuse<EndpointRefusal>('webhook_queue_full');
-  return accept<EndpointEvent[]>([
+  if (isRepeated || isRecovering(endpoint)) return accept([]);
+  if (!has_room) return refuse('webhook_queue_full');
+  return accept([
     { type: 'webhooks.RecoveryRequested.v1', data: { ...requested, requested_at: isoTime(at) } },
   ]);
 }
 
 function completeRecovery(
-  { partner_id, webhook_id, recovery_id, at }: Extract<EndpointCommand, { type: 'CompleteRecovery' }>,
+  { partner_id, webhook_id, recovery_id, at }: CommandOf<'CompleteRecovery'>,
   { recovery }: Endpoint,
-) {
+): Decision {
   const isOpen = recovery?.recovery_id === recovery_id && recovery.completed_at === null;
-  if (!isOpen) return accept<EndpointEvent[]>([]);
+  if (!isOpen) return accept([]);
   const completed_at = isoTime(at);
-  return accept<EndpointEvent[]>([
+  return accept([
     { type: 'webhooks.RecoveryCompleted.v1', data: { webhook_id, partner_id, recovery_id, completed_at } },
   ]);
 }

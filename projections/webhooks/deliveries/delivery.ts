@@ -304,17 +304,8 @@ function countAttempt(
   const outcome = error ?? 'delivered';
   const http_status = status ?? 0;
   const key = `${webhook_id} ${day} ${hour} ${outcome} ${http_status}`;
-  const empty = {
-    webhook_id,
-    partner_id,
-    day,
-    hour,
-    outcome,
-    http_status,
-    attempts: 0,
-    duration_ms: 0,
-    changed_position: '',
-  };
+  const ids = { webhook_id, partner_id, day, hour, outcome, http_status };
+  const empty = { ...ids, attempts: 0, duration_ms: 0, changed_position: '' };
   const row: AttemptHourRow = fold.attempts.get(key) ?? empty;
   row.changed_position = fold.position;
   row.attempts += 1;

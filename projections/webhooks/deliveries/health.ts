@@ -38,6 +38,8 @@ export interface HealthRow {
   changed_position: string;
 }
 
+type EndpointRef = Pick<HealthRow, 'webhook_id' | 'partner_id'>;
+
 export const HEALTH_COLUMNS: Columns<HealthRow> = {
   webhook_id: 'uuid',
   partner_id: 'uuid',
@@ -188,10 +190,7 @@ export function foldSnapshot(
 }
 
 /** Returns the endpoint's row, or a new one. */
-export function healthOf(
-  fold: Health,
-  { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
-): HealthRow {
+export function healthOf(fold: Health, { webhook_id, partner_id }: EndpointRef): HealthRow {
   const known = fold.health.get(webhook_id);
   if (known) return known;
   const suspended_at = fold.suspended.get(partner_id) ?? null;
@@ -224,7 +223,7 @@ export function setHealth(fold: Health, health: HealthRow, to: Partial<HealthRow
 /** Changes an endpoint's health at `at` (ISO 8601). Overlapping pauses, open breakers and suspensions of the partner count as one. */
 export function changeHealth(
   fold: Health,
-  of: { readonly webhook_id: string; readonly partner_id: string },
+  of: EndpointRef,
   at: string,
   to: (health: HealthRow) => Partial<HealthRow>,
 ): void {
@@ -252,11 +251,7 @@ export const suspendedMs = ({ suspended_ms, suspended_since }: HealthRow, at: st
   suspended_ms + (suspended_since === null ? 0 : Math.max(0, Date.parse(at) - Date.parse(suspended_since)));
 
 /** Schedules a notification of the endpoint from `from` on (ISO 8601; '' means now). */
-export function addDue(
-  fold: Health,
-  { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
-  from: string,
-): void {
+export function addDue(fold: Health, { webhook_id, partner_id }: EndpointRef, from: string): void {
   const known = fold.due.get(webhook_id)?.[2];
   if (known === undefined || from < known) fold.due.set(webhook_id, [webhook_id, partner_id, from]);
 }

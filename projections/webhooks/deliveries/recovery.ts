@@ -3,7 +3,7 @@ import { type DeliveryEvent, type DeliveryState, NO_DELIVERIES } from '../../../
 import type { Columns } from '../../tables.ts';
 
 /** A row of `webhook_recovery`, with the number of its deliveries in each state; instants in ISO 8601. */
-export interface RecoveryRow {
+export interface RecoveryRow extends Record<DeliveryState, number> {
   readonly recovery_id: string;
   readonly webhook_id: string;
   readonly partner_id: string;
@@ -15,11 +15,6 @@ export interface RecoveryRow {
   /** Log position of the request. */
   readonly position: string;
   completed_at: string | null;
-  pending: number;
-  delivered: number;
-  failed: number;
-  cancelled: number;
-  expired: number;
 }
 
 export const RECOVERY_COLUMNS: Columns<RecoveryRow> = {
