@@ -48,6 +48,7 @@ export interface Alert {
   readonly about: string;
   /**
    * Returns what distinguishes the occurrences of one subject: the webhook sends one alert for each. Default: one occurrence.
+   * With several `alertAfterHours` it must return `hours`, or only the first of them is sent.
    * @param began start of the current occurrence (ISO 8601)
    * @param hours the entry of `alertAfterHours` that the alert is for
    */
@@ -61,7 +62,7 @@ export interface Alert {
 export interface Found {
   readonly code: string;
   readonly severity: Severity;
-  /** One line for the operator. */
+  /** One line for the operator; '' if the condition is for partners alone. */
   readonly text: string;
   readonly alert?: Alert;
   readonly notice?: Notice;
@@ -85,33 +86,32 @@ export interface Condition {
 interface Definition<Subject> extends Partial<Pick<Condition, 'isSlow' | 'alertAfterHours'>> {
   readonly code: string;
   readonly severity: Severity;
-  /** Default: the operator. */
-  readonly audience?: 'operator' | 'partner' | 'both';
   readonly subjects: (context: ConditionContext) => Promise<readonly Subject[]>;
-  /** One line for the operator; the audience `partner` never sees it. */
-  readonly text: (subject: Subject) => string;
+  /** For the operator, in status and metrics. */
+  readonly text?: (subject: Subject) => string;
   readonly alert?: (subject: Subject) => Alert;
+  /** For the partner. */
   readonly notice?: (subject: Subject) => Notice;
 }
 
-/** Defines a condition that every process can read, from the tables. */
+/** Defines a condition that every process can read, from the tables. The texts that it has decide its channels. */
 export function condition<Subject>(defined: Definition<Subject>): Condition {
-  const { code, severity, audience = 'operator', subjects, text, alert, notice } = defined;
-  const ofOperator: Channel[] = alert ? ['status', 'metrics', 'webhook'] : ['status', 'metrics'];
+  const { code, severity, subjects, text, alert, notice } = defined;
   return {
     code,
     severity,
     isSlow: defined.isSlow ?? false,
     alertAfterHours: defined.alertAfterHours ?? [0],
     channels: [
-      ...(audience === 'partner' ? [] : ofOperator),
-      ...(audience === 'operator' ? [] : (['dashboard'] as const)),
+      ...(text ? (['status', 'metrics'] as const) : []),
+      ...(alert ? (['webhook'] as const) : []),
+      ...(notice ? (['dashboard'] as const) : []),
     ],
     findInTables: async (context) =>
       (await subjects(context)).map((subject) => ({
         code,
         severity,
-        text: text(subject),
+        text: text?.(subject) ?? '',
         ...(alert && { alert: alert(subject) }),
         ...(notice && { notice: notice(subject) }),
       })),
