@@ -121,7 +121,7 @@ export function endDeletedPartners(
     signal,
     deleteTracker: createTrackerCommands(deps.store, deps.config.TRACKERS_PER_PARTNER).delete,
     deleteEndpoint: (partner_id, webhook_id, context) =>
-      deleteEndpoint(deps.endpoints, { partner_id, webhook_id }, context),
+      deleteEndpoint(deps.endpoints, partner_id, webhook_id, context),
     endSessions: async (sessions) =>
       onEnded((await alone(() => eraseSessions(erasing, sessions, PARTNER_DELETED))).sessions),
     endReveals: (sessionIds) => alone(() => eraseLateReveals(erasing, sessionIds, PARTNER_DELETED)),

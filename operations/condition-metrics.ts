@@ -2,8 +2,8 @@ import pTimeout from 'p-timeout';
 import { Gauge, type Registry } from 'prom-client';
 import { MINUTE } from '../domain/kernel/time.ts';
 import { shareFor } from '../platform/telemetry/state-metrics.ts';
-import type { Reads } from './condition.ts';
-import { conditionsOf, findTold } from './conditions.ts';
+import type { ConditionContext } from './condition.ts';
+import { conditionsOf, findReported } from './conditions.ts';
 
 /** Scrapes within this time share one reading. */
 const SHARED_MS = 15_000;
@@ -12,10 +12,12 @@ const SHARED_SLOW_MS = 5 * MINUTE;
 const LIMIT_MS = 2_000;
 
 /** Adds the metric `doorplate_condition`: how many subjects each condition has. What cannot be read is left out. */
-export function createConditionMetrics(registry: Registry, reads: () => Reads): void {
+export function createConditionMetrics(registry: Registry, context: () => ConditionContext): void {
   const conditions = conditionsOf('metrics').map((one) => ({
     ...one,
-    read: shareFor(one.isSlow ? SHARED_SLOW_MS : SHARED_MS, () => findTold(one, reads()).catch(() => null)),
+    read: shareFor(one.isSlow ? SHARED_SLOW_MS : SHARED_MS, () =>
+      findReported(one, context()).catch(() => null),
+    ),
   }));
   new Gauge({
     name: 'doorplate_condition',

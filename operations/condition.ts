@@ -7,13 +7,13 @@ import type { Facts } from './facts.ts';
 export type Severity = 'error' | 'warning';
 
 /**
- * Where a condition is told: by `doorplate status`, as the metric `doorplate_condition`, by the operator's webhook as
+ * Where a condition is reported: by `doorplate status`, as the metric `doorplate_condition`, by the operator's webhook as
  * `operator.<code>`, and to the partner on the dashboard's home page.
  */
 export type Channel = 'status' | 'metrics' | 'webhook' | 'dashboard';
 
-/** What conditions are read from. */
-export interface Reads {
+/** The tables and settings that conditions are read from. */
+export interface ConditionContext {
   readonly pool: pg.Pool;
   /** Milliseconds. */
   readonly now: number;
@@ -47,13 +47,14 @@ export interface Alert {
   /** Names the subject among those of its condition. */
   readonly about: string;
   /**
-   * Tells apart the occurrences of one subject, each of which is told once. Default: there is one.
-   * @param began when the condition was first seen, since it was last not seen (ISO 8601)
-   * @param hours those of `tellAfter`
+   * Returns what distinguishes the occurrences of one subject: the webhook sends one alert for each. Default: one occurrence.
+   * With several `alertAfterHours` it must return `hours`, or only the first of them is sent.
+   * @param began start of the current occurrence (ISO 8601)
+   * @param hours the entry of `alertAfterHours` that the alert is for
    */
   readonly occurrence?: (began: string, hours: number) => readonly (string | number)[];
   readonly data: (began: string, hours: number) => object;
-  /** The subject keeps its occurrence alive, and no channel tells it. Default: false. */
+  /** Whether the occurrence goes on without being reported by any channel. Default: false. */
   readonly isQuiet?: boolean;
 }
 
@@ -61,7 +62,7 @@ export interface Alert {
 export interface Found {
   readonly code: string;
   readonly severity: Severity;
-  /** One line for the operator. */
+  /** One line for the operator; '' if the condition is for partners alone. */
   readonly text: string;
   readonly alert?: Alert;
   readonly notice?: Notice;
@@ -69,67 +70,67 @@ export interface Found {
 
 export interface Condition {
   readonly code: string;
-  /** null: of each subject's own. */
+  /** null: each subject has its own. */
   readonly severity: Severity | null;
   readonly channels: readonly Channel[];
-  /** It is read every five minutes, not every 15 seconds: its query goes through many rows. */
+  /** Whether it is read every five minutes instead of every 15 seconds, because its query reads many rows. */
   readonly isSlow: boolean;
-  /** Hours after which the operator's webhook tells it. */
-  readonly tellAfter: readonly number[];
-  /** Returns what is so now, by the tables. */
-  readonly find: (reads: Reads) => Promise<readonly Found[]>;
-  /** Returns what is so now, by what `doorplate status` alone sees. */
-  readonly findIn: (facts: Facts) => readonly Found[];
+  /** Hours after its start at which the operator's webhook sends an alert. */
+  readonly alertAfterHours: readonly number[];
+  /** Finds the subjects of which it holds now, in the tables that every process can read. */
+  readonly findInTables: (context: ConditionContext) => Promise<readonly Found[]>;
+  /** Finds the subjects of which it holds now, in what only `doorplate status` reads. */
+  readonly findInFacts: (facts: Facts) => readonly Found[];
 }
 
-interface Definition<Subject> extends Partial<Pick<Condition, 'isSlow' | 'tellAfter'>> {
+interface Definition<Subject> extends Partial<Pick<Condition, 'isSlow' | 'alertAfterHours'>> {
   readonly code: string;
   readonly severity: Severity;
-  /** Default: the operator. */
-  readonly audience?: 'operator' | 'partner' | 'both';
-  readonly subjects: (reads: Reads) => Promise<readonly Subject[]>;
-  readonly text: (subject: Subject) => string;
+  readonly subjects: (context: ConditionContext) => Promise<readonly Subject[]>;
+  /** For the operator, in status and metrics. */
+  readonly text?: (subject: Subject) => string;
   readonly alert?: (subject: Subject) => Alert;
+  /** For the partner. */
   readonly notice?: (subject: Subject) => Notice;
 }
 
-/** Defines a condition that any process reads from the tables. */
+/** Defines a condition that every process can read, from the tables. The texts that it has decide its channels. */
 export function condition<Subject>(defined: Definition<Subject>): Condition {
-  const { code, severity, audience = 'operator', subjects, text, alert, notice } = defined;
-  const ofOperator: Channel[] = alert ? ['status', 'metrics', 'webhook'] : ['status', 'metrics'];
+  const { code, severity, subjects, text, alert, notice } = defined;
   return {
     code,
     severity,
     isSlow: defined.isSlow ?? false,
-    tellAfter: defined.tellAfter ?? [0],
+    alertAfterHours: defined.alertAfterHours ?? [0],
     channels: [
-      ...(audience === 'partner' ? [] : ofOperator),
-      ...(audience === 'operator' ? [] : (['dashboard'] as const)),
+      ...(text ? (['status', 'metrics'] as const) : []),
+      ...(alert ? (['webhook'] as const) : []),
+      ...(notice ? (['dashboard'] as const) : []),
     ],
-    find: async (reads) =>
-      (await subjects(reads)).map((subject) => ({
+    findInTables: async (context) =>
+      (await subjects(context)).map((subject) => ({
         code,
         severity,
-        text: text(subject),
+        text: text?.(subject) ?? '',
         ...(alert && { alert: alert(subject) }),
         ...(notice && { notice: notice(subject) }),
       })),
-    findIn: () => [],
+    findInFacts: () => [],
   };
 }
 
-/** Defines a condition that `doorplate status` alone reads. */
+/** Defines a condition that only `doorplate status` can read, from `facts.ts`. */
 export const statusCondition = (
   code: string,
-  findIn: (facts: Facts) => readonly Omit<Found, 'code'>[],
+  findInFacts: (facts: Facts) => readonly Omit<Found, 'code'>[],
 ): Condition => ({
   code,
   severity: null,
   channels: ['status'],
   isSlow: false,
-  tellAfter: [],
-  find: async () => [],
-  findIn: (facts) => findIn(facts).map((found) => ({ code, ...found })),
+  alertAfterHours: [],
+  findInTables: async () => [],
+  findInFacts: (facts) => findInFacts(facts).map((found) => ({ code, ...found })),
 });
 
 /** Returns the heading of the runbook that says what to do: its anchor is the code. */

@@ -1,5 +1,5 @@
-/** The one list of what can be wrong with an installation. Each channel tells its part of it. */
-import type { Channel, Condition, Found, Notice, Reads } from './condition.ts';
+/** The one list of what can be wrong with an installation. Each channel reports a part of it. */
+import type { Channel, Condition, ConditionContext, Found, Notice } from './condition.ts';
 import { INSTALLATION_CONDITIONS } from './installation-conditions.ts';
 import { PARTNER_CONDITIONS } from './partner-conditions.ts';
 import { WORK_CONDITIONS } from './work-conditions.ts';
@@ -10,17 +10,21 @@ export const CONDITIONS: readonly Condition[] = [
   ...PARTNER_CONDITIONS,
 ];
 
-/** Returns the conditions that a channel tells. */
+/** Returns the conditions that a channel reports. */
 export const conditionsOf = (channel: Channel): readonly Condition[] =>
   CONDITIONS.filter(({ channels }) => channels.includes(channel));
 
-/** Returns what a condition tells now, without what is quiet. */
-export const findTold = async ({ find }: Condition, reads: Reads): Promise<readonly Found[]> =>
-  (await find(reads)).filter(({ alert }) => alert?.isQuiet !== true);
+/** Finds the subjects of a condition in the tables, without quiet ones. */
+export const findReported = async (
+  { findInTables }: Condition,
+  context: ConditionContext,
+): Promise<readonly Found[]> => (await findInTables(context)).filter(({ alert }) => alert?.isQuiet !== true);
 
 /** Returns what a partner should look at, what is broken first. */
-export async function findNotices(reads: Reads & { readonly partnerId: string }): Promise<readonly Notice[]> {
-  const found = await Promise.all(conditionsOf('dashboard').map((one) => findTold(one, reads)));
+export async function findNotices(
+  context: ConditionContext & { readonly partnerId: string },
+): Promise<readonly Notice[]> {
+  const found = await Promise.all(conditionsOf('dashboard').map((one) => findReported(one, context)));
   return found
     .flat()
     .flatMap(({ notice }) => notice ?? [])

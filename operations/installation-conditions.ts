@@ -3,7 +3,7 @@ import { RELEASE } from '../platform/postgres/upgrade-path.ts';
 import { type Condition, type Found, statusCondition } from './condition.ts';
 import type { Disk, Facts } from './facts.ts';
 import { bytesText, countText, durationText } from './texts.ts';
-import { BEHIND_MS, CERTIFICATE_ENDS_MS, CLOCK_AHEAD_MS, DISK } from './thresholds.ts';
+import { CERTIFICATE_ENDS_MS, CLOCK_AHEAD_MS, CONSUMER_BEHIND_MS, DISK } from './thresholds.ts';
 
 type Problem = Omit<Found, 'code'>;
 const error = (text: string): Problem => ({ severity: 'error', text });
@@ -11,7 +11,7 @@ const warning = (text: string): Problem => ({ severity: 'warning', text });
 
 const NAMES = { postgresql: 'PostgreSQL', eventstoredb: 'EventStoreDB' } as const;
 
-/** The processes that serve or work; null: their database is away. */
+/** Returns the processes that serve or work; null: PostgreSQL, which has their registry, cannot be reached. */
 const serversOf = ({ stores, processes }: Facts) =>
   stores.some(({ kind, error: cause }) => kind === 'postgresql' && cause !== null)
     ? null
@@ -51,9 +51,9 @@ const endingCertificates = ({ certificates, at }: Facts): Problem[] =>
     return [warning(`the certificate of ${host} ends in ${durationText(leftMs)}`)];
   });
 
-const late = (kind: string, consumers: Facts['projections']): Problem[] =>
+const consumersBehind = (kind: string, consumers: Facts['projections']): Problem[] =>
   consumers
-    .filter(({ state, lag_ms }) => state !== 'stopped' && lag_ms >= BEHIND_MS)
+    .filter(({ state, lag_ms }) => state !== 'stopped' && lag_ms >= CONSUMER_BEHIND_MS)
     .map(({ name, lag_ms, lag_events }) =>
       warning(`${kind} ${name} is ${durationText(lag_ms)} behind (${countText(lag_events)} events)`),
     );
@@ -96,8 +96,8 @@ export const INSTALLATION_CONDITIONS: readonly Condition[] = [
       ),
   ),
   statusCondition('behind', ({ projections, processors }) => [
-    ...late('projection', projections),
-    ...late('processor', processors),
+    ...consumersBehind('projection', projections),
+    ...consumersBehind('processor', processors),
   ]),
   statusCondition('disk_nearly_full', ({ disk }) => nearlyFull(disk)),
   statusCondition('certificate_ends', endingCertificates),

@@ -39,9 +39,8 @@ export const PARTNER_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'endpoint_held',
     severity: 'warning',
-    audience: 'both',
-    // A partner sees it as soon as the breaker opens; the operator hears of it once it has been open for long.
-    tellAfter: [1, 24],
+    // A partner sees it as soon as the breaker opens; the operator is alerted once it has been open for long.
+    alertAfterHours: [1, 24],
     subjects: ({ pool, partnerId }) => listFailingEndpoints(pool, partnerId, BREAKER_OPENS_AFTER),
     text: (endpoint) =>
       `webhook endpoint “${endpoint.name}” (${endpoint.webhook_id}) of partner ${endpoint.partner_id} is held back by its circuit breaker: ${failuresText(endpoint)}`,
@@ -57,16 +56,13 @@ export const PARTNER_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'endpoint_failing',
     severity: 'warning',
-    audience: 'partner',
     subjects: async ({ pool, partnerId }) =>
       (await listFailingEndpoints(pool, partnerId, MIN_FAILURES)).filter(({ state }) => state === 'open'),
-    text: (endpoint) => `webhook endpoint “${endpoint.name}” fails: ${failuresText(endpoint)}`,
     notice: (endpoint) => endpointNotice(endpoint, { tone: 'wait', what: `fail: ${failuresText(endpoint)}` }),
   }),
   condition({
     code: 'domain_ceased',
     severity: 'warning',
-    audience: 'both',
     subjects: ({ pool, partnerId }) => listCeasedDomains(pool, partnerId),
     text: ({ hostname, partner_id, status, last_error }) =>
       `custom domain ${hostname} of partner ${partner_id} does not point here any more (${status}, ${last_error})`,
@@ -89,7 +85,6 @@ export const PARTNER_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'no_visits',
     severity: 'warning',
-    audience: 'both',
     isSlow: true,
     subjects: async ({ pool, partnerId, now }) =>
       (await listSilentTrackers(pool, partnerId, now)).map((tracker) => ({
@@ -112,7 +107,6 @@ export const PARTNER_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'allowance_near',
     severity: 'warning',
-    audience: 'both',
     isSlow: true,
     subjects: ({ pool, partnerId, now }) => listUsedAllowances(pool, partnerId, NEAR, now),
     text: ({ name, key_id, partner_id, used, limit }) =>
@@ -128,13 +122,11 @@ export const PARTNER_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'pending_near',
     severity: 'warning',
-    audience: 'partner',
     subjects: async ({ pool, partnerId, now }) => {
       if (partnerId === null) return [];
       const { pending, pendingLimit: limit } = await readAllowance(pool, partnerId, now);
       return pending > 0 && pending >= limit * NEAR ? [{ pending, limit }] : [];
     },
-    text: ({ pending, limit }) => `${countText(pending)} of ${countText(limit)} enrichments are unfinished`,
     notice: ({ pending, limit }) => ({
       tone: 'wait',
       text: `${pending} enrichments are unfinished; from ${limit} on new ones are refused.`,
@@ -145,7 +137,6 @@ export const PARTNER_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'key_expires',
     severity: 'warning',
-    audience: 'both',
     subjects: ({ pool, partnerId, now }) => listExpiringKeys(pool, partnerId, KEY_EXPIRES_MS, now),
     text: ({ name, key_id, partner_id, expires_at }) =>
       `key “${name}” (${key_id}) of partner ${partner_id} expires at ${timeText(new Date(expires_at))}`,

@@ -1,17 +1,17 @@
-/** The thresholds of the conditions. No other file has one. */
+/** The thresholds of the conditions, which `doorplate doctor` shares. */
 import { DAY, MINUTE } from '../domain/kernel/time.ts';
 
-/** The share of a limit from which on it is nearly reached. */
+/** Share of a limit from which on it is nearly reached. */
 export const NEAR = 0.8;
-/** A key is told to expire. */
+/** How long before its expiry a key is reported. */
 export const KEY_EXPIRES_MS = 14 * DAY;
-/** From so many failures in a row on an endpoint needs attention, before its circuit breaker opens. */
+/** Failures in a row from which on an endpoint is failing; its circuit breaker opens later. */
 export const MIN_FAILURES = 3;
-/** Deliveries that are due for so long are late. */
-export const LATE_MS = MINUTE;
+/** How long a delivery may be due before it is late. */
+export const DELIVERY_LATE_MS = MINUTE;
 /** Clocks agree within a minute (docs/runbook.md, Clocks); a heartbeat is up to a few seconds old. */
 export const CLOCK_AHEAD_MS = MINUTE;
-export const BEHIND_MS = 30_000;
+export const CONSUMER_BEHIND_MS = 30_000;
 export const CERTIFICATE_ENDS_MS = 14 * DAY;
 /** Free shares of a disk, and days for which what is free lasts. */
 export const DISK = {

@@ -2,17 +2,23 @@
 import { v5 as uuidv5 } from 'uuid';
 import { utcDay } from '../domain/kernel/time.ts';
 import { readDue } from '../projections/webhooks/deliveries/health-readers.ts';
-import { listFullQueues } from '../projections/webhooks/deliveries/queue-readers.ts';
+import { listNearlyFullQueues } from '../projections/webhooks/deliveries/queue-readers.ts';
 import { type AuditDifference, listFailedAudits } from '../queries/billing/audit-verdicts.ts';
 import { listStopped } from '../queries/consumers.ts';
 import { countOpenWork, readProviderStates } from '../queries/lookup/lookups.ts';
 import { readOperatorWebhook } from '../queries/operations/operator-webhook.ts';
 import { readSessions } from '../queries/processes.ts';
-import { ALERT_NAMESPACE, type Alert, type Condition, condition, type Reads } from './condition.ts';
+import {
+  ALERT_NAMESPACE,
+  type Alert,
+  type Condition,
+  type ConditionContext,
+  condition,
+} from './condition.ts';
 import { countText, durationText, timeText } from './texts.ts';
-import { LATE_MS, NEAR } from './thresholds.ts';
+import { DELIVERY_LATE_MS, NEAR } from './thresholds.ts';
 
-/** The event that stopped a consumer, and the reason in a line: of a list of issues (zod's), each with its path. */
+/** Formats the event that stopped a consumer, and the reason in one line: issues of a zod schema each with their path. */
 function stopText(stoppedBy: string): string {
   const [event = '', ...parts] = stoppedBy.split(': ');
   const reason = parts.filter((part) => !/^(projection|processor) [\w-]+$/.test(part)).join(': ');
@@ -20,7 +26,7 @@ function stopText(stoppedBy: string): string {
 }
 
 const MAX_REASON = 200;
-/** Of the alert, whose id it is a part of. */
+/** Characters of the reason in an alert. The alert's id is made from them, so another number would send known alerts again. */
 const MAX_STOPPED_BY = 500;
 
 function issuesIn(reason: string): string {
@@ -32,7 +38,7 @@ function issuesIn(reason: string): string {
   }
 }
 
-/** What the operator's webhook sends of differences that an audit found. The same ones are one occurrence. */
+/** Makes the alert of an audit's differences. Another audit with the same differences makes the same alert. */
 export const auditAlert = (partnerId: string, differences: readonly AuditDifference[]): Alert => ({
   about: `${partnerId} ${uuidv5(JSON.stringify(differences), ALERT_NAMESPACE)}`,
   data: () => ({
@@ -42,11 +48,11 @@ export const auditAlert = (partnerId: string, differences: readonly AuditDiffere
   }),
 });
 
-async function listNearQueues({ pool, config, now }: Reads) {
+async function findNearlyFullQueues({ pool, config, now }: ConditionContext) {
   const limit = config.ENRICHMENT_OUTSTANDING;
   const [used, ofPartners] = await Promise.all([
     countOpenWork(pool, limit),
-    listFullQueues(
+    listNearlyFullQueues(
       pool,
       { deliveries: config.WEBHOOK_QUEUE_PER_PARTNER, bytes: config.WEBHOOK_PAYLOAD_BYTES_PER_PARTNER },
       NEAR,
@@ -86,7 +92,7 @@ export const WORK_CONDITIONS: readonly Condition[] = [
     subjects: async ({ pool, now }) => {
       const { due, oldest_due_at } = await readDue(pool, null, now);
       const lateMs = oldest_due_at === null ? 0 : now - Date.parse(oldest_due_at);
-      return lateMs < LATE_MS ? [] : [{ due, lateMs }];
+      return lateMs < DELIVERY_LATE_MS ? [] : [{ due, lateMs }];
     },
     text: ({ due, lateMs }) => `${countText(due)} deliveries are due, the oldest for ${durationText(lateMs)}`,
   }),
@@ -110,7 +116,7 @@ export const WORK_CONDITIONS: readonly Condition[] = [
   condition({
     code: 'queue_near',
     severity: 'warning',
-    subjects: listNearQueues,
+    subjects: findNearlyFullQueues,
     text: ({ queue: { queue, partner_id, used, limit } }) =>
       `${countText(used)} of ${countText(limit)} ${QUEUES[queue]}${partner_id === null ? '' : ` of partner ${partner_id}`}`,
     alert: ({ queue, day }) => ({

@@ -30,7 +30,7 @@ import { countRecoverable } from '../../projections/webhooks/deliveries/recovery
 import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
 import { createTargets } from '../../projections/webhooks/endpoints/readers.ts';
 import { payloads } from '../../projections/webhooks/payloads/projection.ts';
-import { createBodies, createStoredBodies } from '../../projections/webhooks/payloads/readers.ts';
+import { createBodies, createBodiesToSend } from '../../projections/webhooks/payloads/readers.ts';
 import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
 import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
@@ -134,7 +134,7 @@ export async function startDelivering(runtime: Runtime, metrics: Metrics): Promi
     ...READ_BACK,
     projected,
     targetsOf: createTargets(runtime),
-    bodyOf: createStoredBodies(pool, dayKeys, clock.now),
+    bodyOf: createBodiesToSend(pool, dayKeys, clock.now),
     sign: signatureHeaders,
     send: sender.send,
     concurrency: config.WEBHOOK_CONCURRENCY,

@@ -3,9 +3,9 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type pg from 'pg';
 import { NothingThere } from '../../bin/runtime.ts';
-import { MINUTE } from '../../domain/kernel/time.ts';
 import type { StoreState } from '../../operations/facts.ts';
 import { bytesText, durationText } from '../../operations/texts.ts';
+import { CLOCK_AHEAD_MS, DISK } from '../../operations/thresholds.ts';
 import { type Config, ConfigError, loadConfig } from '../../platform/config/config.ts';
 import { openDataFolder } from '../../platform/config/data-folder.ts';
 import { keysThatDoNotOpen } from '../../platform/crypto/keyring.ts';
@@ -24,7 +24,7 @@ export async function* examine(
   env: NodeJS.ProcessEnv,
   begins: (name: string) => void,
 ): AsyncGenerator<Check> {
-  async function run(name: string, check: () => Promise<Result> | Result): Promise<Check> {
+  const run: RunCheck = async (name, check) => {
     begins(name);
     try {
       return { name, ...(await check()) };
@@ -34,7 +34,7 @@ export async function* examine(
         ...bad((error as Error).message, 'see the message; docs/configuration.md has the variables'),
       };
     }
-  }
+  };
 
   begins('configuration');
   let config: Config;
@@ -54,44 +54,49 @@ export async function* examine(
   yield await run('names', () => checkNames(config));
 
   begins('stores');
-  let stores: OpenStores | null = null;
-  /** The running processes of this installation; null: PostgreSQL cannot be asked. */
-  let processes: readonly ProcessState[] | null = null;
-  try {
-    stores = await openStores(config);
-  } catch (error) {
-    const beforeFirstStart = error instanceof NothingThere;
-    if (beforeFirstStart) processes = [];
-    yield {
-      name: 'postgresql',
-      ...(beforeFirstStart
-        ? good('no data yet: the first start makes the database')
-        : bad((error as Error).message, 'see docs/runbook.md, When something is wrong')),
-    };
-  }
-  if (stores !== null) {
-    try {
-      for (const state of await readStores(config, stores))
-        yield { name: state.kind, ...judgeStore(state, config) };
-      const { pool, url } = stores;
-      const up = await pool.query('select').then(
-        () => true,
-        () => false,
-      );
-      if (up) {
-        // A database without tables has none.
-        processes = await readProcesses(pool).catch(() => []);
-        yield await run('tables', () => checkTables(pool, url));
-        yield await run('master key', () => checkMasterKey(config, pool));
-        yield await run('clock', () => checkClock(pool, processes ?? []));
-      }
-    } finally {
-      await stores.close();
-    }
-  }
+  const processes = yield* examineStores(config, run);
   const here = await findProcessHere(config, processes);
   yield await run('ports', () => checkPorts(config, here));
   yield await run('proxy', () => checkProxy(config, here, processes));
+}
+
+type RunCheck = (name: string, check: () => Promise<Result> | Result) => Promise<Check>;
+
+/** @returns the running processes of this installation; null: PostgreSQL cannot be asked */
+async function* examineStores(
+  config: Config,
+  run: RunCheck,
+): AsyncGenerator<Check, readonly ProcessState[] | null> {
+  let stores: OpenStores;
+  try {
+    stores = await openStores(config);
+  } catch (error) {
+    const name = 'postgresql';
+    if (error instanceof NothingThere) {
+      yield { name, ...good('no data yet: the first start makes the database') };
+      return [];
+    }
+    yield { name, ...bad((error as Error).message, 'see docs/runbook.md, When something is wrong') };
+    return null;
+  }
+  try {
+    for (const state of await readStores(config, stores))
+      yield { name: state.kind, ...judgeStore(state, config) };
+    const { pool, url } = stores;
+    const isUp = await pool.query('select').then(
+      () => true,
+      () => false,
+    );
+    if (!isUp) return null;
+    // A database without tables has no processes.
+    const processes = await readProcesses(pool).catch(() => []);
+    yield await run('tables', () => checkTables(pool, url));
+    yield await run('master key', () => checkMasterKey(config, pool));
+    yield await run('clock', () => checkClock(pool, processes));
+    return processes;
+  } finally {
+    await stores.close();
+  }
 }
 
 /** The right form of each variable that people get wrong most. */
@@ -158,17 +163,15 @@ function checkFolder({ DATA_DIR }: Config): Result {
   }
 }
 
-const LEAST_FREE_SHARE = 0.1;
-
 async function checkDisk(config: Config): Promise<Result> {
   const { free_bytes, size_bytes } = await readDisk(config);
   if (free_bytes === null || size_bytes === null) return good('the disk cannot be seen from here');
   const detail = `${bytesText(free_bytes)} of ${bytesText(size_bytes)} are free`;
-  if (free_bytes / size_bytes >= LEAST_FREE_SHARE) return good(detail);
+  if (free_bytes / size_bytes >= DISK.warning.share) return good(detail);
   return bad(detail, 'make room, or move DATA_DIR to a larger disk: a full disk stops the store');
 }
 
-const LEAST_POSTGRES = 14;
+const MIN_POSTGRES_MAJOR = 14;
 
 function judgeStore(state: StoreState, config: Config): Result {
   const { kind, version, latency_ms, error, read_only, supported_until } = state;
@@ -186,8 +189,8 @@ function judgeStore(state: StoreState, config: Config): Result {
       `${detail}, but accepts no writes`,
       `name the primary in ${variable}, or end its read-only mode`,
     );
-  if (kind === 'postgresql' && Number.parseInt(version ?? '', 10) < LEAST_POSTGRES) {
-    return bad(detail, `PostgreSQL ${LEAST_POSTGRES} or later is needed`);
+  if (kind === 'postgresql' && Number.parseInt(version ?? '', 10) < MIN_POSTGRES_MAJOR) {
+    return bad(detail, `PostgreSQL ${MIN_POSTGRES_MAJOR} or later is needed`);
   }
   if (supported_until !== null && Date.parse(supported_until) < Date.now()) {
     // It works: the vendor's support alone has ended.
@@ -237,9 +240,7 @@ async function checkMasterKey(config: Config, pool: pg.Pool): Promise<Result> {
   );
 }
 
-const CLOCK_MS = MINUTE;
-
-/** Against PostgreSQL's clock and those of the running processes. */
+/** Compares this machine's clock with PostgreSQL's and with those of the running processes. */
 async function checkClock(pool: pg.Pool, processes: readonly ProcessState[]): Promise<Result> {
   const before = Date.now();
   const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now');
@@ -251,7 +252,7 @@ async function checkClock(pool: pg.Pool, processes: readonly ProcessState[]): Pr
       ms: clock_ahead_ms,
     })),
   ];
-  const off = clocks.filter(({ ms }) => Math.abs(ms) >= CLOCK_MS);
+  const off = clocks.filter(({ ms }) => Math.abs(ms) >= CLOCK_AHEAD_MS);
   const agreeing = clocks.length - off.length;
   if (off.length === 0)
     return good(`agrees with PostgreSQL${processes.length === 0 ? '' : ' and the running processes'}`);

@@ -1,4 +1,4 @@
-/** The checks of files that a start reads: what stops a start is told in the same words. */
+/** The checks of files that a start reads. They open the files by the same code, and so report a fault in the same words. */
 import { X509Certificate } from 'node:crypto';
 import { DAY } from '../../domain/kernel/time.ts';
 import type { Config } from '../../platform/config/config.ts';
@@ -44,7 +44,7 @@ export async function checkProviders(config: Config): Promise<Result> {
   }
 }
 
-/** Of a configuration that names such a file. A start takes one without a certificate, and trusts nothing by it. */
+/** Checks a file that the configuration names. A start accepts a file without a certificate, and then trusts nothing more. */
 export function checkExtraCa({ WEBHOOK_EXTRA_CA_FILE: file = '' }: Config): Result {
   try {
     const { subject } = new X509Certificate(readText(file));

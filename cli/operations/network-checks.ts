@@ -11,7 +11,7 @@ import { bad, good, type Result } from './check-result.ts';
 
 const DNS_MS = 3_000;
 
-/** The names that the configuration has; a name that does not resolve from here is not reached from here. */
+/** Checks that each host name in the configuration resolves from here. */
 export async function checkNames(config: Config): Promise<Result> {
   const named: readonly (readonly [string, string | undefined])[] = [
     ['PUBLIC_URL', config.PUBLIC_URL],
@@ -23,7 +23,7 @@ export async function checkNames(config: Config): Promise<Result> {
     const host = hostIn(url ?? '');
     return host === '' || host === 'localhost' || isIP(host) !== 0 ? [] : [{ variable, host }];
   });
-  const looked = await Promise.all(
+  const lookups = await Promise.all(
     hosts.map(({ variable, host }) =>
       within(lookup(host), DNS_MS, () => new Error(`no answer within ${DNS_MS / 1_000} s`)).then(
         ({ address }) => ({ variable, text: `${host} is ${address}`, failed: false }),
@@ -35,7 +35,7 @@ export async function checkNames(config: Config): Promise<Result> {
       ),
     ),
   );
-  const failed = looked.filter((one) => one.failed);
+  const failed = lookups.filter((one) => one.failed);
   if (failed.length > 0) {
     return bad(
       failed.map(({ text }) => text).join('; '),
@@ -43,9 +43,9 @@ export async function checkNames(config: Config): Promise<Result> {
     );
   }
   return good(
-    looked.length === 0
+    lookups.length === 0
       ? 'no host names are configured, so that none has to resolve'
-      : looked.map(({ text }) => text).join('; '),
+      : lookups.map(({ text }) => text).join('; '),
   );
 }
 
@@ -58,7 +58,7 @@ function hostIn(url: string): string {
 /** What answers at `OPS_PORT`. */
 export type ProcessHere =
   | { readonly kind: 'none' }
-  /** A process of this installation, or one of which that cannot be told: PostgreSQL is away, or it is older than 0.3.0. */
+  /** `unknown`: whose process it is cannot be decided, because PostgreSQL is away or the process is older than 0.3.0. */
   | { readonly kind: 'own' | 'unknown'; readonly role: string }
   /** A process of another installation. */
   | { readonly kind: 'other' };
@@ -68,15 +68,15 @@ export async function findProcessHere(
   config: Config,
   processes: readonly ProcessState[] | null,
 ): Promise<ProcessHere> {
-  const told = await fetchJson(operationsUrl(config, '/process'));
-  if (told === null) return { kind: 'none' };
-  if (typeof told.process_id !== 'string') {
+  const answer = await fetchJson(operationsUrl(config, '/process'));
+  if (answer === null) return { kind: 'none' };
+  if (typeof answer.process_id !== 'string') {
     const live = await fetchJson(operationsUrl(config, '/livez'));
     return live?.live === true ? { kind: 'unknown', role: 'all' } : { kind: 'none' };
   }
-  const role = String(told.role);
+  const role = String(answer.role);
   if (processes === null) return { kind: 'unknown', role };
-  return processes.some(({ id }) => id === told.process_id) ? { kind: 'own', role } : { kind: 'other' };
+  return processes.some(({ id }) => id === answer.process_id) ? { kind: 'own', role } : { kind: 'other' };
 }
 
 const servesApi = (role: string): boolean => role === 'all' || role === 'api';
@@ -133,7 +133,7 @@ async function stateOfOpsPort(
   return (await isFree({ host, port })) ? 'free' : 'taken';
 }
 
-/** Of the public port only the process at `OPS_PORT` can tell that it is the one behind it. */
+/** Sends a probe to the public port: only the process at `OPS_PORT` can say whether it is the one that got it. */
 async function stateOfPort(config: Config, here: ProcessHere): Promise<PortState> {
   const { HOST: host, PORT: port } = config;
   if (await isFree({ host, port })) return 'free';
@@ -166,7 +166,7 @@ const localUrl = ({ host, port, path }: Listening): string => {
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}${path}`;
 };
 
-/** null: no JSON came, or no answer. */
+/** @returns null if no JSON, or nothing, is answered in time */
 async function fetchJson(url: string): Promise<Record<string, unknown> | null> {
   try {
     return (await (await fetch(url, { signal: AbortSignal.timeout(HTTP_MS) })).json()) as Record<
@@ -198,7 +198,7 @@ async function sendProbe(origin: string, id: string): Promise<Answer> {
 
 const isHealthy = ({ status, text }: Answer): boolean => status === 200 && text.includes('"status":"ok"');
 
-/** The last such request that the process at `OPS_PORT` got. */
+/** Reads the last probe that the process at `OPS_PORT` got. */
 const lastProbe = async (config: Config): Promise<SeenProbe | null> =>
   ((await fetchJson(operationsUrl(config, '/probe'))) as { last?: SeenProbe | null } | null)?.last ?? null;
 
@@ -240,7 +240,7 @@ export async function checkProxy(
   return judgeProbe(last, publicUrl);
 }
 
-/** Why no process here can say how a request arrives; null: the one at `OPS_PORT` can. */
+/** Returns why no process here can say how a request arrives; null: the one at `OPS_PORT` can. */
 function whyNoProcess(
   { OPS_PORT }: Config,
   here: ProcessHere,

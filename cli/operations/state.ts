@@ -8,7 +8,7 @@ import { serviceUrl } from '../../bin/modules/domains.ts';
 import { isoTime } from '../../domain/kernel/time.ts';
 import type { EventStore, Position } from '../../event-store/port.ts';
 import type { Found } from '../../operations/condition.ts';
-import { conditionsOf, findTold } from '../../operations/conditions.ts';
+import { conditionsOf, findReported } from '../../operations/conditions.ts';
 import type { Certificate, ConsumerState, Disk, Facts } from '../../operations/facts.ts';
 import type { Config } from '../../platform/config/config.ts';
 import { folderOfDatabase } from '../../platform/embedded/location.ts';
@@ -23,7 +23,7 @@ import { type OperatorWebhookState, readOperatorWebhook } from '../../queries/op
 import { readProcesses, readSessions } from '../../queries/processes.ts';
 import { awayStore, type OpenStores, readStores } from './stores.ts';
 
-/** A ceiling over all partners, or of the partner that is nearest to it. */
+/** How much of a ceiling is used: by all partners, or by the one that is nearest to it. */
 export interface Ceiling {
   readonly name: string;
   readonly used: number;
@@ -65,17 +65,17 @@ export async function readState(config: Config, stores: OpenStores): Promise<Sta
     await Promise.all([
       read('processes', up, () => readProcesses(pool), []),
       read('consumers', up && isUp('eventstoredb'), () => readConsumers({ pool, store, url }, at), []),
-      read('queues', up, () => readDue(pool, null, at), NOTHING.queues),
+      read('queues', up, () => readDue(pool, null, at), EMPTY_STATE.queues),
       read('providers', up, () => readProviderStates(pool, config.providers, at), []),
       read('database size', up, () => readDatabaseSize(pool, at), NO_SIZE),
       readDisk(config),
       readCertificates(config),
-      read('domains', up, () => countDomains(pool), NOTHING.domains),
+      read('domains', up, () => countDomains(pool), EMPTY_STATE.domains),
       read('ceilings', up, () => readCeilings(config, pool), []),
-      read('operator webhook', up, () => readWebhook(config, pool), NOTHING.operator_webhook),
+      read('operator webhook', up, () => readWebhook(config, pool), EMPTY_STATE.operator_webhook),
       Promise.all(
         conditionsOf('status').map((one) =>
-          read(one.code, up, () => findTold(one, { pool, now: at, partnerId: null, config }), []),
+          read(one.code, up, () => findReported(one, { pool, now: at, partnerId: null, config }), []),
         ),
       ),
     ]);
@@ -90,7 +90,7 @@ export async function readState(config: Config, stores: OpenStores): Promise<Sta
     certificates,
     unread,
   };
-  const problems = [...findIn(facts), ...found.flat()];
+  const problems = [...problemsIn(facts), ...found.flat()];
   return {
     ...facts,
     queues: { ...due, breakers_open: problems.filter(({ code }) => code === 'endpoint_held').length },
@@ -107,29 +107,29 @@ const ofKind = (consumers: readonly ConsumerState[], kind: string): ConsumerStat
     one.name.startsWith(kind) ? [{ ...one, name: one.name.slice(kind.length + 1) }] : [],
   );
 
-/** Returns what is wrong by the facts alone. */
-const findIn = (facts: Facts): Found[] => conditionsOf('status').flatMap((one) => one.findIn(facts));
+/** Returns the problems that the facts alone show. */
+const problemsIn = (facts: Facts): Found[] => conditionsOf('status').flatMap((one) => one.findInFacts(facts));
 
 const errorsFirst = (found: readonly Found[]): Found[] =>
   found.toSorted((a, b) => Number(a.severity === 'warning') - Number(b.severity === 'warning'));
 
-/** The state where the embedded database could not be joined, as on a full disk. */
+/** Reads what can be read without stores, as when the embedded database does not start on a full disk. */
 export async function stateWithoutStores(config: Config, error: Error): Promise<State> {
   const facts: State = {
-    ...NOTHING,
+    ...EMPTY_STATE,
     at: Date.now(),
     stores: [awayStore('postgresql', error.message)],
-    disk: { ...NOTHING.disk, ...(await readDisk(config)) },
+    disk: { ...EMPTY_STATE.disk, ...(await readDisk(config)) },
     certificates: await readCertificates(config),
   };
-  return { ...facts, problems: errorsFirst(findIn(facts)) };
+  return { ...facts, problems: errorsFirst(problemsIn(facts)) };
 }
 
 const NO_SIZE: Pick<Disk, 'used_bytes' | 'growth_bytes_per_day'> = {
   used_bytes: null,
   growth_bytes_per_day: null,
 };
-const NOTHING: State = {
+const EMPTY_STATE: State = {
   at: 0,
   stores: [],
   processes: [],
@@ -153,8 +153,8 @@ const NOTHING: State = {
   problems: [],
 };
 
-/** Consumers save their positions up to a second late, unless somebody asks for them. */
-const SAVED_MS = 1_500;
+/** Consumers save their positions at once when asked for them, and otherwise up to a second late. */
+const MAX_SAVE_WAIT_MS = 1_500;
 const MAX_EVENTS_COUNTED = 10_000;
 
 async function readConsumers(
@@ -163,8 +163,8 @@ async function readConsumers(
 ): Promise<ConsumerState[]> {
   const head = await store.head();
   await Promise.all([
-    reached(createProgress({ url, pool }), CONSUMERS.projections, head),
-    reached(createProgress({ url, pool, table: 'work.processor' }), CONSUMERS.processors, head),
+    waitUntilSaved(createProgress({ url, pool }), CONSUMERS.projections, head),
+    waitUntilSaved(createProgress({ url, pool, table: 'work.processor' }), CONSUMERS.processors, head),
   ]);
   const positions = await listPositions(pool, CONSUMERS);
   const stopped = new Map(
@@ -183,18 +183,18 @@ async function readConsumers(
   });
 }
 
-async function reached(
+async function waitUntilSaved(
   progress: ReturnType<typeof createProgress>,
   names: readonly string[],
   head: Position | null,
 ): Promise<void> {
-  await progress.reached(names, head, SAVED_MS);
+  await progress.reached(names, head, MAX_SAVE_WAIT_MS);
   await progress.close();
 }
 
 type Lag = { readonly events: number; readonly since: number | null };
 
-/** Reads the log once, from the consumer that is furthest behind. */
+/** Reads the log once, from the position of the consumer that is furthest behind. @returns the lag at a position */
 async function readLag(
   store: EventStore,
   positions: readonly { readonly position: bigint | null }[],
@@ -274,6 +274,6 @@ async function readCeilings(config: Config, pool: pg.Pool): Promise<Ceiling[]> {
 }
 
 async function readWebhook(config: Config, pool: pg.Pool): Promise<State['operator_webhook']> {
-  if (config.OPERATOR_WEBHOOK_URL === undefined) return NOTHING.operator_webhook;
+  if (config.OPERATOR_WEBHOOK_URL === undefined) return EMPTY_STATE.operator_webhook;
   return { configured: true, ...(await readOperatorWebhook(pool)) };
 }

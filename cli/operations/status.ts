@@ -60,6 +60,7 @@ async function showUntilDone(read: () => Promise<State>, options: StatusOptions)
 }
 
 function show(state: State, healthy: boolean, { json, watch }: StatusOptions): void {
+  // Every other field of the state is a field of the JSON.
   const { at: _, unled: _u, unread: _r, problems: found, ...rest } = state;
   const problems = found.map(({ code, severity, text }) => ({
     code,
@@ -74,11 +75,10 @@ function show(state: State, healthy: boolean, { json, watch }: StatusOptions): v
 }
 
 function page(state: State, healthy: boolean): string {
-  const { stores, processes, projections, processors, queues, providers, disk, ceilings, problems, at } =
-    state;
+  const { stores, processes, projections, processors, providers, disk, ceilings, problems, at } = state;
   const warnings = problems.filter(({ severity }) => severity === 'warning').length;
-  const noted = warnings === 0 ? '' : `, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`;
-  const head = (healthy ? styled('green', 'healthy') : styled('red', 'not healthy')) + noted;
+  const warningText = warnings === 0 ? '' : `, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`;
+  const head = (healthy ? styled('green', 'healthy') : styled('red', 'not healthy')) + warningText;
   return [
     `Doorplate ${RELEASE}: ${head}, ${timeText(new Date(at))}`,
     section('Problems', problems.length === 0 ? 'none' : problemLines(problems)),
@@ -107,14 +107,7 @@ function page(state: State, healthy: boolean): string {
       ),
     ),
     section('Projections and processors', consumerLines([...projections, ...processors])),
-    section(
-      'Deliveries',
-      `${countText(queues.due)} due${
-        queues.oldest_due_at === null
-          ? ''
-          : `, the oldest for ${durationText(at - Date.parse(queues.oldest_due_at))}`
-      }; ${queues.breakers_open} endpoints held back by their breaker`,
-    ),
+    section('Deliveries', deliveriesLine(state)),
     section('Providers', table(providers.map(providerRow))),
     section('Disk', diskLine(disk)),
     section(
@@ -135,6 +128,12 @@ function page(state: State, healthy: boolean): string {
       'doorplate doctor checks the set-up: variables, keys, clocks, ports and the way through the proxy.',
     ),
   ].join('\n\n');
+}
+
+function deliveriesLine({ at, queues: { due, oldest_due_at, breakers_open } }: State): string {
+  const oldest =
+    oldest_due_at === null ? '' : `, the oldest for ${durationText(at - Date.parse(oldest_due_at))}`;
+  return `${countText(due)} due${oldest}; ${breakers_open} endpoints held back by their breaker`;
 }
 
 const providerRow = ({
@@ -158,7 +157,7 @@ const section = (title: string, text: string): string => `${styled('bold', title
 /** A partner may have a thousand silent trackers. */
 const SUBJECTS_SHOWN = 10;
 
-/** The problems with the runbook once for each code. */
+/** Formats the problems by code, each code with its runbook. */
 const problemLines = (problems: readonly Found[]): string =>
   [...Map.groupBy(problems, ({ code, severity }) => `${severity} ${code}`).values()]
     .map((some) => {
@@ -175,7 +174,7 @@ const problemLines = (problems: readonly Found[]): string =>
 const problemLine = ({ severity, code, text }: Found): string =>
   `${styled(severity === 'error' ? 'red' : 'yellow', severity.padEnd(7))}  ${code}: ${printable(text)}`;
 
-/** Those that are where the log ends are one line. */
+/** Formats consumers: current ones as one line, the others as a table. */
 function consumerLines(consumers: readonly ConsumerState[]): string {
   const late = consumers.filter(({ state }) => state !== 'current');
   const current = `${consumers.length - late.length} of ${consumers.length} are current`;

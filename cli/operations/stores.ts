@@ -90,7 +90,7 @@ export async function readStores(config: Config, { pool, store, url }: OpenStore
 
 async function readPostgres(config: Config, pool: pg.Pool, url: string): Promise<StoreState> {
   try {
-    // Of a connection that stands.
+    // Opens the connection, so that the latency is that of a query alone.
     await requireSettings(pool);
     const began = performance.now();
     const { rows } = await pool.query<{ version: string; read_only: boolean }>(
@@ -133,7 +133,7 @@ async function readEventStoreDb(
   };
 }
 
-/** A store that cannot be used, and why. */
+/** Makes the state of a store that cannot be used. `error`: why. */
 export const awayStore = (kind: StoreState['kind'], error: string): StoreState => ({
   kind,
   version: null,
@@ -148,7 +148,7 @@ interface Node {
   readonly state: string | null;
 }
 
-/** Asks the first node over HTTP, which serves its version on the same port. Nothing is known of a node that does not say. */
+/** Asks the first node for its version and state, over HTTP on the same port. Both are null if it does not answer. */
 async function readNode(url: string): Promise<Node> {
   const parameters = new URLSearchParams(url.split('?', 2)[1]?.toLowerCase() ?? '');
   const [host = ''] = addressOf(url)

@@ -57,13 +57,13 @@ async function planUpgrade(pool: pg.Pool, url: string): Promise<Plan> {
   };
 }
 
-function page({ version, running, migrations, rolling, refusal }: Plan): string {
+function page({ version, running, migrations, rolling }: Plan): string {
   if (migrations.length === 0)
     return `Doorplate ${version} would run no migration: it may start at any time.`;
   return [
     `Doorplate ${version} would run ${migrations.length} migrations at its first start: ${migrations.join(', ')}.`,
     `Running now: ${running.length === 0 ? 'no process' : `version ${running.join(', ')}`}.`,
-    ...(refusal === null && rolling
+    ...(rolling
       ? ['Rolling: processes may be replaced one after the other (docs/backup-and-upgrade.md, Upgrading).']
       : []),
   ].join('\n\n');

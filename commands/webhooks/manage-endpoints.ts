@@ -51,16 +51,6 @@ export interface EndpointChange {
   readonly enabled: boolean | null;
 }
 
-/** Deletes an endpoint. Idempotent. */
-export async function deleteEndpoint(
-  batcher: EndpointBatcher,
-  { partner_id, webhook_id }: { readonly partner_id: string; readonly webhook_id: string },
-  context: CommandContext,
-): Promise<void> {
-  const command = { type: 'Delete', partner_id, webhook_id, at: context.at } as const;
-  await batcher.submitCommand(endpointsStream(partner_id), command, context, () => null);
-}
-
 export interface ChangedEndpoint {
   readonly endpoint: Endpoint;
   readonly position: Position | null;
@@ -85,23 +75,32 @@ export interface EndpointDeps {
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'whsec_';
 
+async function run(
+  batcher: EndpointBatcher,
+  command: Exclude<EndpointCommand, { type: 'Forget' }>,
+  context: CommandContext,
+): EndpointResult {
+  const { partner_id, webhook_id } = command;
+  const result = await batcher.submitCommand(endpointsStream(partner_id), command, context, ({ byId }) =>
+    byId.get(webhook_id),
+  );
+  if (!result.ok) return result;
+  const { value: endpoint, position } = result.value;
+  if (!endpoint) throw new TypeError('a command on an unknown endpoint was accepted');
+  return accept({ endpoint, position });
+}
+
+/** Deletes an endpoint. Idempotent. */
+export const deleteEndpoint = (
+  batcher: EndpointBatcher,
+  partner_id: string,
+  webhook_id: string,
+  context: CommandContext,
+): EndpointResult => run(batcher, { type: 'Delete', partner_id, webhook_id, at: context.at }, context);
+
 /** Creates the commands on a partner's endpoints. Updates and deletions are idempotent and return the endpoint as it is. */
 export function createEndpointCommands(deps: EndpointDeps) {
   const { batcher, limit, destinations, seal, trackerKnown } = deps;
-
-  const run = async (
-    command: Exclude<EndpointCommand, { type: 'Forget' }>,
-    context: CommandContext,
-  ): EndpointResult => {
-    const { partner_id, webhook_id } = command;
-    const result = await batcher.submitCommand(endpointsStream(partner_id), command, context, ({ byId }) =>
-      byId.get(webhook_id),
-    );
-    if (!result.ok) return result;
-    const { value: endpoint, position } = result.value;
-    if (!endpoint) throw new TypeError('a command on an unknown endpoint was accepted');
-    return accept({ endpoint, position });
-  };
 
   /** Runs a command with a new secret and returns the secret. */
   const withSecret = async (
@@ -121,17 +120,17 @@ export function createEndpointCommands(deps: EndpointDeps) {
       const tracker_known = tracker_id !== null && (await trackerKnown(partner_id, tracker_id));
       const known = { partner_id, webhook_id, ...endpoint, tracker_known, limit, destinations };
       return withSecret(webhook_id, (secret) =>
-        run({ type: 'Create', ...known, secret, at: context.at }, context),
+        run(batcher, { type: 'Create', ...known, secret, at: context.at }, context),
       );
     },
     update: (partner_id: string, webhook_id: string, change: EndpointChange, context: CommandContext) =>
-      run({ type: 'Update', partner_id, webhook_id, ...change, at: context.at }, context),
+      run(batcher, { type: 'Update', partner_id, webhook_id, ...change, at: context.at }, context),
     rotate: (partner_id: string, webhook_id: string, context: CommandContext) =>
       withSecret(webhook_id, (secret) =>
-        run({ type: 'Rotate', partner_id, webhook_id, secret, at: context.at }, context),
+        run(batcher, { type: 'Rotate', partner_id, webhook_id, secret, at: context.at }, context),
       ),
     delete: (partner_id: string, webhook_id: string, context: CommandContext) =>
-      run({ type: 'Delete', partner_id, webhook_id, at: context.at }, context),
+      deleteEndpoint(batcher, partner_id, webhook_id, context),
   };
 }
 export type EndpointCommands = ReturnType<typeof createEndpointCommands>;
@@ -165,17 +164,16 @@ export async function resealSecrets(
   return result.ok && result.value.events.length > 0;
 }
 
-/** Returns null if nothing needs resealing. */
+/** Seals the secrets that still sign; null if all of them are under the current key, or the endpoint is deleted. */
 function resealed({ reseal, isCurrent }: ResealingDeps, endpoint: Endpoint, at: number) {
   const { webhook_id, secret, previous, secret_rotation_until } = endpoint;
   const isDone = isCurrent(secret) && (previous === null || isCurrent(previous));
   if (endpoint.deleted_at !== null || isDone) return null;
-  // A previous secret past its rotation is dropped.
-  const signs = previous !== null && at < Date.parse(secret_rotation_until ?? '');
+  const previousSigns = previous !== null && at < Date.parse(secret_rotation_until ?? '');
   return {
-    of: secret,
+    replaced: secret,
     secret: reseal(secret, webhook_id),
-    previous: signs ? reseal(previous, webhook_id) : null,
+    previous: previousSigns ? reseal(previous, webhook_id) : null,
   };
 }
 

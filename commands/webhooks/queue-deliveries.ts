@@ -16,8 +16,8 @@ export interface BodyKeys {
   of(day: string): Promise<{ seal(plain: Buffer, about: string): Buffer } | null>;
 }
 
-/** An event and its subscribed endpoints. */
-export interface Addressed {
+/** An event, with the endpoints that it is queued for. */
+export interface EventForEndpoints {
   readonly envelope: Envelope;
   readonly partner_id: string;
   readonly webhook_ids: readonly string[];
@@ -32,11 +32,11 @@ export interface Addressed {
   readonly context: CommandContext;
 }
 
-const DELIVERIES = '9e0d1f52-8a2f-4a2d-9c57-5d2c8f0b7a61';
+const DELIVERY_ID_NAMESPACE = '9e0d1f52-8a2f-4a2d-9c57-5d2c8f0b7a61';
 
 /** Derives the delivery's id from endpoint and event, so that queueing again makes no second one. */
 export const deliveryId = (webhookId: string, eventId: string): string =>
-  uuidv5(`${webhookId} ${eventId}`, DELIVERIES);
+  uuidv5(`${webhookId} ${eventId}`, DELIVERY_ID_NAMESPACE);
 
 /** `createdAt`: the envelope's `created_at` (ISO 8601), or its UTC day. */
 export const deliveriesStream = (webhookId: string, createdAt: string): string =>
@@ -44,24 +44,24 @@ export const deliveriesStream = (webhookId: string, createdAt: string): string =
 
 /**
  * Stores bodies, and queues them for their endpoints. Idempotent; expired events are skipped.
- * @param mayRepeat an earlier call may have stored some of the bodies, which may have expired or been erased since: each is stored
- *   before it is queued. Otherwise both are appended at the same moment.
+ * @param mayRepeat whether an earlier call may have stored some of the bodies, which may have expired or been erased since. Then a
+ *   delivery is queued after its body is known to be stored; otherwise both are appended at the same time.
  * @returns position of the last queued delivery; null if there is none or the store does not report it
  * @throws the port's errors; part of the work may then be done
  */
 export async function queueDeliveries(
   store: EventStore,
   keys: BodyKeys,
-  addressed: readonly Addressed[],
+  forEndpoints: readonly EventForEndpoints[],
   { mayRepeat = true }: { readonly mayRepeat?: boolean } = {},
 ): Promise<Position | null> {
-  const sealed = await Promise.all(addressed.map((one) => sealPayload(keys, one)));
-  const storing = addressed.map(async ({ envelope }, index) => {
+  const sealed = await Promise.all(forEndpoints.map((one) => sealPayload(keys, one)));
+  const storing = forEndpoints.map(async ({ envelope }, index) => {
     const events = sealed[index] ?? null;
     return events !== null && appendOnce(store, `${PAYLOAD_PREFIX}${envelope.id}`, events);
   });
   const stored = mayRepeat ? await Promise.all(storing) : sealed.map((events) => events !== null);
-  const queued = addressed
+  const queued = forEndpoints
     .filter((_, index) => stored[index])
     .flatMap((one) => one.webhook_ids.map((webhookId) => ({ one, webhookId })));
   const streams = Map.groupBy(queued, ({ one, webhookId }) =>
@@ -72,10 +72,10 @@ export async function queueDeliveries(
   return positions.reduce((last, position) => ((position ?? -1n) > (last ?? -1n) ? position : last), null);
 }
 
-/** Makes the event that stores a body; null: the key of its day is destroyed. */
+/** Makes the event that stores a body; null if the day key is destroyed. */
 async function sealPayload(
   keys: BodyKeys,
-  { envelope, partner_id, key_day, expires_at, context }: Addressed,
+  { envelope, partner_id, key_day, expires_at, context }: EventForEndpoints,
 ): Promise<readonly NewEvent[] | null> {
   const key = await keys.of(key_day);
   if (key === null) return null;
@@ -121,7 +121,7 @@ async function holdsEvents(store: EventStore, stream: string, includeExpired: bo
 async function queue(
   store: EventStore,
   stream: string,
-  ofStream: readonly { readonly one: Addressed; readonly webhookId: string }[],
+  ofStream: readonly { readonly one: EventForEndpoints; readonly webhookId: string }[],
 ): Promise<Position | null> {
   const events = ofStream.flatMap(({ one, webhookId }) => {
     const { envelope, partner_id, expires_at, source_position, context } = one;

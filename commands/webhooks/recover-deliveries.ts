@@ -29,7 +29,7 @@ export interface RequestedRecovery {
   readonly position: Position | null;
 }
 
-/** `webhookId`: null names no endpoint. */
+/** `webhookId`: null if the path has no valid id. */
 export type RequestRecovery = (
   partnerId: string,
   webhookId: string | null,
@@ -43,18 +43,18 @@ export type RequestRecovery = (
  */
 export const createRequestRecovery =
   ({ endpoints, reserveQueue, isHeldBack, count }: RecoverDeps): RequestRecovery =>
-  async (partner_id, webhook_id, from, context) => {
+  async (partner_id, webhook_id, given, context) => {
     const { at } = context;
-    const since = recoverableSince(from, at);
+    const since = recoverableSince(given, at);
     if (since === null) return refuse('invalid_webhook');
     const endpoint = webhook_id && (await currentEndpoint(endpoints, partner_id, webhook_id));
     if (!webhook_id || !endpoint) return refuse('webhook_not_found');
     const held_back = await isHeldBack(webhook_id);
     const recovery_id = newId();
-    // Only asks whether there is room: the processor reserves it for each delivery that had failed.
+    // Only asks whether there is room: the processor reserves it later, for each failed delivery.
     const room = await reserveQueue({ partner_id, webhook_id, event_id: recovery_id });
     room?.release();
-    // The number of a recovery that runs is known, and one that is refused needs none: counting takes its time.
+    // Counting is slow, and only a new recovery needs the number.
     const isNew = room !== null && endpoint.enabled && !isRecovering(endpoint);
     const deliveries = isNew ? await count(webhook_id, since, held_back, at) : 0;
     const result = await endpoints.submitCommand(

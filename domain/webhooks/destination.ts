@@ -5,9 +5,9 @@ import { accept, type Result, refuse } from '../kernel/decider.ts';
 /** Permitted destinations of webhooks. Anything beyond public HTTPS on port 443 is for development and tests only. */
 export interface DestinationPolicy {
   readonly allowHttp: boolean;
-  /** Besides the scheme's default port. */
+  /** Ports that are allowed besides the scheme's default port. */
   readonly allowPorts: readonly number[];
-  /** CIDR blocks besides public addresses. */
+  /** CIDR blocks that are allowed besides public addresses. */
   readonly allowNetworks: readonly string[];
   /** Origins of the service itself, which no webhook may be sent to. */
   readonly ownOrigins: readonly string[];
@@ -113,10 +113,10 @@ interface Prepared {
 }
 
 /** Caches parsed policies, because each attempt uses them several times. */
-const known = new WeakMap<DestinationPolicy, Prepared>();
+const preparedPolicies = new WeakMap<DestinationPolicy, Prepared>();
 
 function prepared(policy: DestinationPolicy): Prepared {
-  const made = known.get(policy) ?? {
+  const made = preparedPolicies.get(policy) ?? {
     networks: policy.allowNetworks.map((network) => ipaddr.parseCIDR(network)),
     own: policy.ownOrigins.map((origin) => {
       const url = new URL(origin);
@@ -124,6 +124,6 @@ function prepared(policy: DestinationPolicy): Prepared {
       return { machine: machineOf(url.hostname), port: portOf(url), named };
     }),
   };
-  known.set(policy, made);
+  preparedPolicies.set(policy, made);
   return made;
 }

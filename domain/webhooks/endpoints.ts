@@ -1,6 +1,6 @@
 import { Map as PersistentMap } from 'immutable';
 import { z } from 'zod';
-import { accept, type Decider, refuse, unreachable } from '../kernel/decider.ts';
+import { accept, type Decider, type Result, refuse, unreachable } from '../kernel/decider.ts';
 import { isName } from '../kernel/text.ts';
 import { DAY, isoTime } from '../kernel/time.ts';
 import { type DestinationPolicy, parseDestination } from './destination.ts';
@@ -29,7 +29,7 @@ export interface Endpoint {
   /** The previous secret, which also signs until `secret_rotation_until`. */
   readonly previous: SealedSecret | null;
   readonly secret_rotation_until: string | null;
-  /** The last one. */
+  /** The last recovery that was requested. */
   readonly recovery: Recovery | null;
 }
 
@@ -49,15 +49,16 @@ const MAX_DELETED_IN_SNAPSHOT = 100;
 const isForgotten = ({ deleted_at }: Endpoint, at: number): boolean =>
   deleted_at !== null && at >= Date.parse(deleted_at) + WEBHOOK_HISTORY_MS;
 
-const put = (state: Endpoints, endpoint: Endpoint, more: number): Endpoints => ({
+/** `added`: change of the number of endpoints that are not deleted. */
+const put = (state: Endpoints, endpoint: Endpoint, added: number): Endpoints => ({
   ...state,
   byId: state.byId.set(endpoint.webhook_id, endpoint),
-  notDeleted: state.notDeleted + more,
+  notDeleted: state.notDeleted + added,
 });
 
-function change(state: Endpoints, id: string, over: (of: Endpoint) => Partial<Endpoint>, more = 0) {
+function change(state: Endpoints, id: string, fieldsOf: (old: Endpoint) => Partial<Endpoint>, added = 0) {
   const endpoint = state.byId.get(id);
-  return endpoint ? put(state, { ...endpoint, ...over(endpoint) }, more) : state;
+  return endpoint ? put(state, { ...endpoint, ...fieldsOf(endpoint) }, added) : state;
 }
 
 function evictOldDeleted(state: Endpoints, webhookId: string): Endpoints {
@@ -121,10 +122,10 @@ export type EndpointCommand =
       readonly enabled: boolean | null;
     })
   | (EndpointRef & { readonly type: 'Rotate'; readonly secret: SealedSecret })
-  /** The same secrets under another master key; `of`: the newest secret as it was read. */
+  /** The same secrets under another master key; `replaced`: the newest secret as the caller read it. */
   | (EndpointRef & {
       readonly type: 'Reseal';
-      readonly of: SealedSecret;
+      readonly replaced: SealedSecret;
       readonly secret: SealedSecret;
       readonly previous: SealedSecret | null;
     })
@@ -149,6 +150,9 @@ export type EndpointRefusal =
   | 'webhook_queue_full'
   | 'webhook_rotation_pending';
 
+type CommandOf<Type extends EndpointCommand['type']> = Extract<EndpointCommand, { type: Type }>;
+type Decision = Result<EndpointEvent[], EndpointRefusal>;
+
 const MAX_NAME_LENGTH = 100;
 /** How long both secrets sign (contract, Webhooks 4). */
 const ROTATION_MS = DAY;
@@ -166,18 +170,18 @@ function asEvents(names: readonly string[]): Subscribable[] | null {
 const isSame = (some: readonly string[], others: readonly string[]): boolean =>
   some.length === others.length && some.every((name, index) => name === others[index]);
 
-function create(command: Extract<EndpointCommand, { type: 'Create' }>, state: Endpoints) {
+function create(command: CommandOf<'Create'>, state: Endpoints): Decision {
   const { partner_id, webhook_id, url, tracker_id, secret, at } = command;
   const name = command.name.trim();
   const events = asEvents(command.events);
   // The batcher repeated the command after an unknown outcome.
-  if (state.byId.has(webhook_id)) return accept<EndpointEvent[]>([]);
-  if (!isName(name, MAX_NAME_LENGTH) || events === null) return refuse<EndpointRefusal>('invalid_webhook');
+  if (state.byId.has(webhook_id)) return accept([]);
+  if (!isName(name, MAX_NAME_LENGTH) || events === null) return refuse('invalid_webhook');
   const destination = parseDestination(url, command.destinations);
   if (!destination.ok) return destination;
-  if (tracker_id !== null && !command.tracker_known) return refuse<EndpointRefusal>('tracker_not_found');
-  if (state.notDeleted >= command.limit) return refuse<EndpointRefusal>('webhook_limit');
-  return accept<EndpointEvent[]>([
+  if (tracker_id !== null && !command.tracker_known) return refuse('tracker_not_found');
+  if (state.notDeleted >= command.limit) return refuse('webhook_limit');
+  return accept([
     {
       type: 'webhooks.EndpointCreated.v1',
       data: { webhook_id, partner_id, name, url, events, tracker_id, secret, created_at: isoTime(at) },
@@ -185,14 +189,14 @@ function create(command: Extract<EndpointCommand, { type: 'Create' }>, state: En
   ]);
 }
 
-function update(command: Extract<EndpointCommand, { type: 'Update' }>, state: Endpoints) {
+function update(command: CommandOf<'Update'>, state: Endpoints): Decision {
   const { partner_id, webhook_id, at } = command;
   const name = command.name?.trim() ?? null;
   const events = command.events && asEvents(command.events);
   const wrong = (name !== null && !isName(name, MAX_NAME_LENGTH)) || (command.events !== null && !events);
-  if (wrong) return refuse<EndpointRefusal>('invalid_webhook');
+  if (wrong) return refuse('invalid_webhook');
   const endpoint = state.byId.get(webhook_id);
-  if (!endpoint || endpoint.deleted_at !== null) return refuse<EndpointRefusal>('webhook_not_found');
+  if (!endpoint || endpoint.deleted_at !== null) return refuse('webhook_not_found');
   const next = {
     name: name ?? endpoint.name,
     events: events ?? [...endpoint.events],
@@ -200,8 +204,8 @@ function update(command: Extract<EndpointCommand, { type: 'Update' }>, state: En
   };
   const same =
     next.name === endpoint.name && next.enabled === endpoint.enabled && isSame(next.events, endpoint.events);
-  if (same) return accept<EndpointEvent[]>([]);
-  return accept<EndpointEvent[]>([
+  if (same) return accept([]);
+  return accept([
     {
       type: 'webhooks.EndpointUpdated.v1',
       data: { webhook_id, partner_id, ...next, updated_at: isoTime(at) },
@@ -209,20 +213,38 @@ function update(command: Extract<EndpointCommand, { type: 'Update' }>, state: En
   ]);
 }
 
-function rotate(
-  { partner_id, webhook_id, secret, at }: EndpointRef & { secret: SealedSecret },
-  of: Endpoint,
-) {
-  if (of.secret.sealed === secret.sealed) return accept<EndpointEvent[]>([]);
-  if (of.secret_rotation_until !== null && at < Date.parse(of.secret_rotation_until)) {
-    return refuse<EndpointRefusal>('webhook_rotation_pending');
+function rotate(command: CommandOf<'Rotate'>, endpoint: Endpoint): Decision {
+  const { partner_id, webhook_id, secret, at } = command;
+  const { deleted_at, secret_rotation_until } = endpoint;
+  if (deleted_at !== null) return refuse('webhook_not_found');
+  // The batcher repeated the command after an unknown outcome.
+  if (endpoint.secret.sealed === secret.sealed) return accept([]);
+  if (secret_rotation_until !== null && at < Date.parse(secret_rotation_until)) {
+    return refuse('webhook_rotation_pending');
   }
   const rotation_until = isoTime(at + ROTATION_MS);
-  return accept<EndpointEvent[]>([
+  return accept([
     {
       type: 'webhooks.SecretRotated.v1',
       data: { webhook_id, partner_id, secret, rotated_at: isoTime(at), rotation_until },
     },
+  ]);
+}
+
+function reseal(command: CommandOf<'Reseal'>, endpoint: Endpoint): Decision {
+  const { partner_id, webhook_id, replaced, secret, previous } = command;
+  if (endpoint.deleted_at !== null) return refuse('webhook_not_found');
+  // The secret was rotated since the caller read it.
+  if (replaced.sealed !== endpoint.secret.sealed) return accept([]);
+  return accept([
+    { type: 'webhooks.SecretsResealed.v1', data: { webhook_id, partner_id, secret, previous } },
+  ]);
+}
+
+function remove({ partner_id, webhook_id, at }: EndpointRef, { deleted_at }: Endpoint): Decision {
+  if (deleted_at !== null) return accept([]);
+  return accept([
+    { type: 'webhooks.EndpointDeleted.v1', data: { webhook_id, partner_id, deleted_at: isoTime(at) } },
   ]);
 }
 
@@ -234,29 +256,29 @@ export function recoverableSince(since: unknown, at: number): string | null {
   return ms > at || ms < at - RECOVERABLE_MS ? null : isoTime(ms);
 }
 
-/** Returns whether the endpoint's last recovery runs. */
+/** Returns whether a recovery of the endpoint is under way. */
 export const isRecovering = ({ recovery }: Pick<Endpoint, 'recovery'>): boolean =>
   recovery?.completed_at === null;
 
-function recover(command: Extract<EndpointCommand, { type: 'Recover' }>, endpoint: Endpoint) {
+function recover(command: CommandOf<'Recover'>, endpoint: Endpoint): Decision {
   const { type: _, has_room, at, ...requested } = command;
-  if (!endpoint.enabled) return refuse<EndpointRefusal>('webhook_disabled');
+  if (!endpoint.enabled) return refuse('webhook_disabled');
   const isRepeated = endpoint.recovery?.recovery_id === command.recovery_id;
-  if (isRepeated || isRecovering(endpoint)) return accept<EndpointEvent[]>([]);
-  if (!has_room) return refuse<EndpointRefusal>('webhook_queue_full');
-  return accept<EndpointEvent[]>([
+  if (isRepeated || isRecovering(endpoint)) return accept([]);
+  if (!has_room) return refuse('webhook_queue_full');
+  return accept([
     { type: 'webhooks.RecoveryRequested.v1', data: { ...requested, requested_at: isoTime(at) } },
   ]);
 }
 
 function completeRecovery(
-  { partner_id, webhook_id, recovery_id, at }: Extract<EndpointCommand, { type: 'CompleteRecovery' }>,
+  { partner_id, webhook_id, recovery_id, at }: CommandOf<'CompleteRecovery'>,
   { recovery }: Endpoint,
-) {
+): Decision {
   const isOpen = recovery?.recovery_id === recovery_id && recovery.completed_at === null;
-  if (!isOpen) return accept<EndpointEvent[]>([]);
+  if (!isOpen) return accept([]);
   const completed_at = isoTime(at);
-  return accept<EndpointEvent[]>([
+  return accept([
     { type: 'webhooks.RecoveryCompleted.v1', data: { webhook_id, partner_id, recovery_id, completed_at } },
   ]);
 }
@@ -266,29 +288,22 @@ export const endpointsDecider: Decider<Endpoints, EndpointCommand, EndpointEvent
 
   decide(command, state) {
     if (command.type === 'Forget') return accept(forgetDeleted(command.at, state));
-    const { partner_id, webhook_id, at } = command;
     if (command.type === 'Create') return create(command, state);
+    // An invalid field is refused before an unknown endpoint.
     if (command.type === 'Update') return update(command, state);
-    const endpoint = state.byId.get(webhook_id);
-    if (!endpoint || isForgotten(endpoint, at)) return refuse('webhook_not_found');
-    if (command.type === 'Recover') return recover(command, endpoint);
-    if (command.type === 'CompleteRecovery') return completeRecovery(command, endpoint);
-    const isDeleted = endpoint.deleted_at !== null;
-    if (isDeleted && command.type !== 'Delete') return refuse('webhook_not_found');
-    const ids = { webhook_id, partner_id };
+    const endpoint = state.byId.get(command.webhook_id);
+    if (!endpoint || isForgotten(endpoint, command.at)) return refuse('webhook_not_found');
     switch (command.type) {
       case 'Rotate':
         return rotate(command, endpoint);
-      case 'Reseal': {
-        const { of, secret, previous } = command;
-        // The secret has changed since it was read; the caller reads it again.
-        if (of.sealed !== endpoint.secret.sealed) return accept([]);
-        return accept([{ type: 'webhooks.SecretsResealed.v1', data: { ...ids, secret, previous } }]);
-      }
+      case 'Reseal':
+        return reseal(command, endpoint);
       case 'Delete':
-        return isDeleted
-          ? accept([])
-          : accept([{ type: 'webhooks.EndpointDeleted.v1', data: { ...ids, deleted_at: isoTime(at) } }]);
+        return remove(command, endpoint);
+      case 'Recover':
+        return recover(command, endpoint);
+      case 'CompleteRecovery':
+        return completeRecovery(command, endpoint);
       default:
         return unreachable(command);
     }

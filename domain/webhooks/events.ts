@@ -17,9 +17,9 @@ const ids = { webhook_id: z.uuid(), partner_id: z.uuid() } as const;
 
 const recovery = {
   recovery_id: z.uuid(),
-  /** Covers what was queued from then on. */
+  /** The recovery covers deliveries whose `created_at` is not before this time. */
   since: instant,
-  /** Deliveries that it covers, as counted when it was requested. */
+  /** Number of deliveries that the recovery covers, as counted when it was requested. */
   deliveries: z.int(),
   /** Whether the endpoint's breaker was open, so that each pending delivery waited behind it. */
   held_back: z.boolean(),
@@ -59,9 +59,9 @@ export const endpointChangeEvents = {
     previous: sealedSecretSchema.nullable(),
   }),
   'webhooks.EndpointDeleted.v1': z.object({ ...ids, deleted_at: instant }),
-  /** A partner asks for what failed or waits since an outage: a processor makes it due, and completes the recovery when it has ended. */
+  /** A partner wants deliveries retried that failed or wait since an outage: a processor makes them due and completes the recovery. */
   'webhooks.RecoveryRequested.v1': z.object({ ...ids, ...recovery, requested_at: instant }),
-  /** None of its deliveries is pending, or the endpoint was paused or deleted. */
+  /** The recovery has ended: none of its deliveries is pending, or the endpoint was paused or deleted. */
   'webhooks.RecoveryCompleted.v1': z.object({ ...ids, recovery_id: z.uuid(), completed_at: instant }),
 } as const;
 export type EndpointChangeEvent = EventOf<typeof endpointChangeEvents>;
@@ -194,7 +194,7 @@ export const NO_DELIVERIES: DeliveryTotals = {
 
 const ofDelivery = { delivery_id: z.uuid(), webhook_id: z.uuid(), partner_id: z.uuid() } as const;
 
-/** Names a delivery. */
+/** The ids that identify a delivery. */
 export type DeliveryRef = Readonly<Record<keyof typeof ofDelivery, string>>;
 
 /**
@@ -214,7 +214,7 @@ export const deliveryEvents = {
   }),
   'webhooks.DeliveryAttempted.v1': z.object({
     ...ofDelivery,
-    /** Starts at 1; each manual retry adds one. */
+    /** Starts at 1; each retry by hand or by a recovery adds one. */
     cycle: z.int(),
     /** Starts at 1 in each cycle. */
     attempt: z.int(),
@@ -226,7 +226,7 @@ export const deliveryEvents = {
     next_attempt_at: instant.nullable(),
   }),
   'webhooks.DeliveryRetried.v1': z.object({ ...ofDelivery, cycle: z.int(), retried_at: instant }),
-  /** A recovery retries these deliveries. The stream of the endpoint may be truncated, so that the recovery's data stand here too. */
+  /** A recovery retries these deliveries. It repeats the recovery's data, because the endpoint's stream may be truncated before them. */
   'webhooks.DeliveriesRetried.v1': z.object({
     webhook_id: z.uuid(),
     partner_id: z.uuid(),
@@ -234,10 +234,10 @@ export const deliveryEvents = {
     since: instant,
     requested_at: instant,
     retried_at: instant,
-    /** Each delivery and the cycle that it begins, unless it is due already. */
+    /** Delivery and the cycle that it begins; one that is due already begins none. */
     deliveries: z.array(z.tuple([z.uuid(), z.int()])),
   }),
-  /** The bodies of these deliveries, in whatever state, are gone: the session has expired, or the key of its day was destroyed before that. */
+  /** The bodies of these deliveries, in any state, are gone: the session has expired, or its day key was destroyed too early. */
   'webhooks.DeliveriesExpired.v1': z.object({
     webhook_id: z.uuid(),
     partner_id: z.uuid(),
@@ -258,7 +258,7 @@ export const payloadExpiryEvents = {
     partner_id: z.uuid(),
     /** Event id and time of expiry of its body. */
     events: z.array(z.tuple([shownText(), instant])),
-    /** Why they ended before their time; absent: they did not. */
+    /** Why the bodies ended before their time, such as an erasure; absent: they ended at their time. */
     reason: shownText().optional(),
   }),
 } as const;

@@ -1,11 +1,17 @@
 /**
- * The operator's webhook (docs/runbook.md): records what it tells of the conditions (`operations/conditions.ts`), in a job of the
- * upkeep. Each occurrence has an id of its own, made from what it is about, so that any number of runs and processes record it once.
+ * The operator's webhook (docs/runbook.md): scheduled jobs record an alert for each occurrence of a condition
+ * (`operations/conditions.ts`); `deliver-alerts.ts` sends it. An alert's id is derived from its occurrence, so that any number of runs
+ * and processes record it once.
  */
 import type pg from 'pg';
 import { v5 as uuidv5 } from 'uuid';
 import { DAY, HOUR, isoTime } from '../../domain/kernel/time.ts';
-import { ALERT_NAMESPACE, type Alert, type Condition, type Reads } from '../../operations/condition.ts';
+import {
+  ALERT_NAMESPACE,
+  type Alert,
+  type Condition,
+  type ConditionContext,
+} from '../../operations/condition.ts';
 import { auditAlert } from '../../operations/work-conditions.ts';
 import { queryWithSynchronousCommit } from '../../platform/postgres/transactions.ts';
 import type { AuditDifference } from '../../queries/billing/audit-verdicts.ts';
@@ -30,8 +36,8 @@ const occurrenceOf = (
   data: data(began, hours),
 });
 
-/** Records occurrences that are not known yet, due at once. `now`: milliseconds. */
-async function record(pool: pg.Pool, occurrences: readonly Occurrence[], now: number): Promise<void> {
+/** Records an alert, due at once, for each occurrence that has none yet. `now`: milliseconds. */
+async function recordAlerts(pool: pg.Pool, occurrences: readonly Occurrence[], now: number): Promise<void> {
   if (occurrences.length === 0) return;
   const created_at = isoTime(now);
   const rows = occurrences.map((occurrence) => {
@@ -56,14 +62,14 @@ export async function recordAuditDifferences(
   now: number,
 ): Promise<void> {
   const alert = auditAlert(partnerId, differences);
-  await record(pool, [occurrenceOf('operator.audit_difference', alert, isoTime(now), 0)], now);
+  await recordAlerts(pool, [occurrenceOf('operator.audit_difference', alert, isoTime(now), 0)], now);
 }
 
 /**
- * Returns when each began: at the first run that saw it since a run that did not. One that ends and comes again begins anew, and so is
- * another occurrence. Runs of several processes agree, since the table keeps the beginnings.
+ * Returns when the current occurrence of each subject began: at the first run that found it after a run that did not. A subject that
+ * ends and comes again is another occurrence. Processes agree on the time, because the table keeps it.
  */
-async function beginnings(
+async function startTimes(
   pool: pg.Pool,
   type: Occurrence['type'],
   alerts: readonly Alert[],
@@ -84,30 +90,33 @@ async function beginnings(
   return new Map(rows.map(({ about, began_at }) => [about, isoTime(began_at.getTime())]));
 }
 
-const KEPT_MS = 30 * DAY;
+const ALERT_RETENTION_MS = 30 * DAY;
 
-/** What was to be told longer ago was told, and may be forgotten. */
-const isToTell = (dueSinceMs: number): boolean => dueSinceMs >= 0 && dueSinceMs < KEPT_MS;
+/** An alert that became due before the retention was sent then, and may be forgotten: recording it again would send it twice. */
+const isDue = (dueSinceMs: number): boolean => dueSinceMs >= 0 && dueSinceMs < ALERT_RETENTION_MS;
 
-/** Records what a condition's subjects are told of, once it has lasted for long enough. */
-async function recordCondition({ code, tellAfter, find }: Condition, reads: Reads): Promise<void> {
-  const { pool, now } = reads;
+/** Records the alerts of a condition's subjects that have lasted for `alertAfterHours`. */
+async function recordCondition(
+  { code, alertAfterHours, findInTables }: Condition,
+  context: ConditionContext,
+): Promise<void> {
+  const { pool, now } = context;
   const type = `operator.${code}` as const;
-  const alerts = (await find(reads)).flatMap(({ alert }) => alert ?? []);
-  const began = await beginnings(pool, type, alerts, now);
+  const alerts = (await findInTables(context)).flatMap(({ alert }) => alert ?? []);
+  const startOf = await startTimes(pool, type, alerts, now);
   const occurrences = alerts
     .filter(({ isQuiet }) => isQuiet !== true)
     .flatMap((alert) => {
-      const since = began.get(alert.about) ?? isoTime(now);
-      return tellAfter
-        .filter((hours) => isToTell(now - Date.parse(since) - hours * HOUR))
+      const since = startOf.get(alert.about) ?? isoTime(now);
+      return alertAfterHours
+        .filter((hours) => isDue(now - Date.parse(since) - hours * HOUR))
         .map((hours) => occurrenceOf(type, alert, since, hours));
     });
-  await record(pool, occurrences, now);
+  await recordAlerts(pool, occurrences, now);
 }
 
-/** Records the recovery of endpoints that the operator has heard of, and whose breaker has closed since. */
-async function recordRecoveries({ pool, now }: Reads): Promise<void> {
+/** Records an alert for each endpoint whose breaker has closed after the operator was alerted that it was open. */
+async function recordClosedBreakers({ pool, now }: ConditionContext): Promise<void> {
   const { rows } = await pool.query(
     `select distinct a.data ->> 'webhook_id' as webhook_id, a.data ->> 'partner_id' as partner_id, a.data ->> 'name' as name,
             a.data ->> 'held_since' as held_since
@@ -118,21 +127,21 @@ async function recordRecoveries({ pool, now }: Reads): Promise<void> {
          and c.began_at = (a.data ->> 'held_since')::timestamptz)`,
   );
   const type = 'operator.endpoint_recovered';
-  await record(
+  await recordAlerts(
     pool,
     rows.map((data) => ({ type, name: `${data.webhook_id} ${data.held_since}`, data })),
     now,
   );
 }
 
-/** Records what conditions hold now. Each is read by itself. @throws the first failure, after the others */
+/** Records the alerts of conditions that hold now. One that cannot be read stops no other. @throws the first failure, at the end */
 export async function recordConditions(
-  { pool, clock, config }: Pick<ProcessorDeps, 'pool' | 'clock'> & Pick<Reads, 'config'>,
+  { pool, clock, config }: Pick<ProcessorDeps, 'pool' | 'clock'> & Pick<ConditionContext, 'config'>,
   conditions: readonly Condition[],
 ): Promise<void> {
-  const reads = { pool, now: clock.now(), partnerId: null, config };
+  const context = { pool, now: clock.now(), partnerId: null, config };
   await forEachIsolated(
-    [...conditions.map((one) => () => recordCondition(one, reads)), () => recordRecoveries(reads)],
+    [...conditions.map((one) => () => recordCondition(one, context)), () => recordClosedBreakers(context)],
     (work) => work(),
   );
 }
@@ -140,6 +149,6 @@ export async function recordConditions(
 /** Forgets occurrences 30 days after they were delivered or given up. */
 export async function forgetAlerts(pool: pg.Pool, now: number): Promise<void> {
   await pool.query('delete from work.operator_alert where coalesce(delivered_at, gave_up_at) < $1', [
-    new Date(now - KEPT_MS),
+    new Date(now - ALERT_RETENTION_MS),
   ]);
 }

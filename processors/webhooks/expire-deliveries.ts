@@ -66,11 +66,14 @@ export async function expireDeliveries(options: ExpireDeliveriesOptions): Promis
   }
 }
 
-type Deps = Pick<ExpireDeliveriesOptions, 'store' | 'clock'>;
+type AppendDeps = Pick<ExpireDeliveriesOptions, 'store' | 'clock'>;
 type ExpiredDelivery = DeliveryRef & { readonly created_at: Date };
 
-/** Records that the payloads of deliveries are gone, at their time or before, an endpoint's of one day in one event. Idempotent. */
-export async function recordExpiredDeliveries(deps: Deps, rows: readonly ExpiredDelivery[]): Promise<void> {
+/** Records that payloads are gone, at their expiry or before: one event for the deliveries of an endpoint and day. Idempotent. */
+export async function recordExpiredDeliveries(
+  deps: AppendDeps,
+  rows: readonly ExpiredDelivery[],
+): Promise<void> {
   const streams = Map.groupBy(rows, ({ webhook_id, created_at }) =>
     deliveriesStream(webhook_id, isoTime(created_at.getTime())),
   );
@@ -80,7 +83,7 @@ export async function recordExpiredDeliveries(deps: Deps, rows: readonly Expired
 }
 
 async function appendExpired(
-  { store, clock }: Deps,
+  { store, clock }: AppendDeps,
   stream: string,
   rows: readonly DeliveryRef[],
 ): Promise<void> {

@@ -18,8 +18,8 @@ export interface ForgetEndpointsOptions extends ProcessorDeps {
 
 /**
  * Forgets endpoints that were deleted 90 days ago, and truncates their partners' streams before the snapshot that leaves
- * them out, after all consumers have passed it. The next run completes an interrupted one. `forgetSubscriptions` deletes
- * those that ended before a position from the read model.
+ * them out, after all consumers have passed it. The next run completes an interrupted one.
+ * @param forgetSubscriptions deletes subscriptions from the read model that ended before a position
  */
 export async function forgetDeletedEndpoints(
   options: ForgetEndpointsOptions,
@@ -59,7 +59,7 @@ const FORGET_SLOTS = `
            where is_there is null)))
   select webhook_id as last from page order by webhook_id desc limit 1`;
 
-/** Deletes what attempts have used of the limits of endpoints that are forgotten. */
+/** Deletes the slots of forgotten endpoints: what their attempts used of their limits (`claims.sql`). */
 const forgetSlots = (pool: pg.Pool): Promise<void> =>
   inPages(pool, { name: 'forget_slots', text: FORGET_SLOTS }, NIL);
 

@@ -52,12 +52,12 @@ const CACHED_MS = 250;
 /** Deliveries; with less room than this, every reservation reads the queue again. */
 const MIN_ROOM_TO_CACHE = 1_000;
 /**
- * A reservation lapses after this time: its event has no delivery, because the endpoint was paused meanwhile, or queueing is further
- * behind and the delivery comes although its room may have been given away.
+ * A reservation lapses after this time. Either no delivery comes, because the endpoint was paused meanwhile, or queueing is so far
+ * behind that the delivery comes after its room may have been given away.
  */
-const UNDER_WAY_MS = 10_000;
-/** The processor that queues deliveries polls without a pause for longer than this after each wake-up. */
-const HURRIED_MS = 500;
+const RESERVATION_MS = 10_000;
+/** One wake-up is enough for this time: the processor that queues deliveries polls without a pause for longer. */
+const WAKE_EVERY_MS = 500;
 
 /**
  * Limits a partner's pending deliveries. Reservations of this process count at once; those of other processes count once
@@ -66,27 +66,27 @@ const HURRIED_MS = 500;
  */
 export function createWebhookQueue(options: WebhookQueueOptions): WebhookQueue {
   const { deliveryIdOf, maxPending, maxBytes } = options;
-  const known = new LRUCache<string, Queue>({ max: MAX_PARTNERS_CACHED });
-  /** By partner: deliveries that are not in the read model yet, and when they were reserved. */
-  const underWay = new Map<string, Map<string, number>>();
+  const cached = new LRUCache<string, Queue>({ max: MAX_PARTNERS_CACHED });
+  /** By partner: ids of reserved deliveries that are not in the read model yet, and when they were reserved. */
+  const reservedOf = new Map<string, Map<string, number>>();
   let hurriedAt = Number.NEGATIVE_INFINITY;
 
   const hurry = (): void => {
     const now = performance.now();
-    if (now - hurriedAt < HURRIED_MS) return;
+    if (now - hurriedAt < WAKE_EVERY_MS) return;
     hurriedAt = now;
     options.hurry();
   };
 
   const read = coalesceNextOf(async (partnerId) => {
-    const queue = await readQueue(options, partnerId, underWay.get(partnerId));
-    known.set(partnerId, queue);
-    if (underWay.get(partnerId)?.size === 0) underWay.delete(partnerId);
+    const queue = await readQueue(options, partnerId, reservedOf.get(partnerId));
+    cached.set(partnerId, queue);
+    if (reservedOf.get(partnerId)?.size === 0) reservedOf.delete(partnerId);
     return queue;
   });
 
   const current = async (partnerId: string): Promise<Queue> => {
-    const queue = known.get(partnerId);
+    const queue = cached.get(partnerId);
     const isCached = queue !== undefined && performance.now() - queue.readAt < CACHED_MS;
     return isCached && hasMuchRoom(queue) ? queue : read(partnerId);
   };
@@ -99,19 +99,19 @@ export function createWebhookQueue(options: WebhookQueueOptions): WebhookQueue {
     const queue = await current(partner_id);
     const ids = subscribersOf(queue, to).map((webhookId) => deliveryIdOf(webhookId, event_id));
     if (ids.length === 0) return NO_SUBSCRIBERS;
-    const mine = underWay.get(partner_id) ?? new Map<string, number>();
-    const arriving = ids.filter((id) => !mine.has(id)).length;
-    if (queue.pending + mine.size + arriving > maxPending || queue.bytes >= maxBytes) return null;
-    underWay.set(partner_id, mine);
-    for (const id of ids) mine.set(id, performance.now());
+    const reserved = reservedOf.get(partner_id) ?? new Map<string, number>();
+    const arriving = ids.filter((id) => !reserved.has(id)).length;
+    if (queue.pending + reserved.size + arriving > maxPending || queue.bytes >= maxBytes) return null;
+    reservedOf.set(partner_id, reserved);
+    for (const id of ids) reserved.set(id, performance.now());
     return {
       release: () => {
-        for (const id of ids) mine.delete(id);
+        for (const id of ids) reserved.delete(id);
       },
       confirm: hurry,
     };
   };
-  return { reserve, endpointsChanged: (partnerId) => known.delete(partnerId) };
+  return { reserve, endpointsChanged: (partnerId) => cached.delete(partnerId) };
 }
 
 const NO_SUBSCRIBERS: QueueReservation = { release: () => undefined, confirm: () => undefined };
@@ -129,11 +129,11 @@ const subscribersOf = ({ endpoints }: Queue, to: EventToQueue['to']): string[] =
 async function readQueue(
   { pool, now }: WebhookQueueOptions,
   partnerId: string,
-  underWay: Map<string, number> | undefined,
+  reserved: Map<string, number> | undefined,
 ): Promise<Queue> {
   const readAt = performance.now();
-  // Not empty: for the planner an empty list meets the condition of each partial index, of which it would read one as a whole.
-  const asked = [NIL, ...(underWay?.keys() ?? [])];
+  // Never empty: the planner takes an empty list to meet the condition of every partial index, and would read all of one.
+  const ids = [NIL, ...(reserved?.keys() ?? [])];
   const { rows } = await pool.query<{
     endpoints: Endpoint[];
     pending: string;
@@ -151,21 +151,21 @@ async function readQueue(
        where partner_id = $1 and day >= $2::date) as bytes,
       (select coalesce(array_agg(delivery_id::text), '{}') from read.webhook_delivery
        where delivery_id = any ($3)) as queued`,
-    values: [partnerId, new Date(now()).toISOString().slice(0, 10), asked],
+    values: [partnerId, new Date(now()).toISOString().slice(0, 10), ids],
   });
   const { endpoints = [], pending = '0', bytes = '0', queued = [] } = rows[0] ?? {};
-  for (const id of queued) underWay?.delete(id);
-  for (const [id, since] of underWay ?? []) if (readAt - since > UNDER_WAY_MS) underWay?.delete(id);
+  for (const id of queued) reserved?.delete(id);
+  for (const [id, since] of reserved ?? []) if (readAt - since > RESERVATION_MS) reserved?.delete(id);
   return { endpoints, pending: Number(pending), bytes: Number(bytes), readAt };
 }
 
 type Reserve = Pick<WebhookQueue, 'reserve'>;
-type Reserved<Id extends string> = (
+type ReserveFor<Id extends string> = (
   of: Record<'partner_id' | Id, string>,
 ) => Promise<QueueReservation | null>;
 
 /** Reserves room for deliveries of a new session to the endpoints that subscribe to it. */
-export function reserveForSession({ reserve }: Reserve): Reserved<'tracker_id' | 'session_id'> {
+export function reserveForSession({ reserve }: Reserve): ReserveFor<'tracker_id' | 'session_id'> {
   return ({ partner_id, tracker_id, session_id }) =>
     reserve({
       partner_id,
@@ -175,12 +175,12 @@ export function reserveForSession({ reserve }: Reserve): Reserved<'tracker_id' |
 }
 
 /** Reserves room for deliveries of a completed reveal to the endpoints that subscribe to it. */
-export function reserveForReveal({ reserve }: Reserve): Reserved<'tracker_id' | 'reveal_id'> {
+export function reserveForReveal({ reserve }: Reserve): ReserveFor<'tracker_id' | 'reveal_id'> {
   return ({ partner_id, tracker_id, reveal_id }) =>
     reserve({ partner_id, event_id: revealEventId(reveal_id), to: { type: 'reveal.completed', tracker_id } });
 }
 
 /** Reserves room for a delivery to one endpoint. */
-export function reserveForDelivery({ reserve }: Reserve): Reserved<'webhook_id' | 'event_id'> {
+export function reserveForDelivery({ reserve }: Reserve): ReserveFor<'webhook_id' | 'event_id'> {
   return ({ partner_id, webhook_id, event_id }) => reserve({ partner_id, event_id, to: { webhook_id } });
 }

@@ -1,6 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
-import { type Addressed, type BodyKeys, queueDeliveries } from '../../commands/webhooks/queue-deliveries.ts';
+import {
+  type BodyKeys,
+  type EventForEndpoints,
+  queueDeliveries,
+} from '../../commands/webhooks/queue-deliveries.ts';
 import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import { type CustomParameters, sessionEvents, TAB_PREFIX } from '../../domain/sessions/events.ts';
@@ -13,17 +17,17 @@ import { type FollowedStreams, type FollowingProcessor, traceOf } from '../follo
 interface QueueEventsDeps extends ProcessorDeps {
   readonly dayKeys: BodyKeys;
   readonly readModels: {
-    /** Waits until these read models reach a position; false after `timeoutMs`. `patient`: it does not hurry them. */
+    /** Waits until these read models reach a position; false after `timeoutMs`. It hurries them unless `patient`. */
     reached(
       names: readonly string[],
       position: Position,
       timeoutMs: number,
       manner?: 'patient',
     ): Promise<boolean>;
-    /** Has these read models read, and save their position, at once. */
+    /** Asks these read models to apply waiting events and to save their positions at once. */
     hurry(names: readonly string[]): void;
   };
-  /** Has the read models that a claim waits for read what was appended at once, whichever process leads them. */
+  /** Asks the read models that a claim waits for, in any process, to apply the queued deliveries at once. */
   readonly wake: () => void;
   /** Opens the labels of sessions; null: their key was destroyed. */
   readonly labelsOf: (sessions: readonly SealedSession[]) => Promise<(CustomParameters | null)[]>;
@@ -35,7 +39,7 @@ interface SealedSession {
   readonly sealed: string;
 }
 
-/** Follows endpoints too, without handling their events: ended periods stay in the read model until this processor has passed them. */
+/** Endpoints' streams are followed because their read model keeps an ended subscription until this processor has passed its end. */
 export const QUEUEING: FollowedStreams = {
   name: 'queue-webhook-events',
   prefixes: [TAB_PREFIX, REVEAL_PREFIX, WEBHOOKS_PREFIX],
@@ -48,21 +52,23 @@ export const QUEUEING: FollowedStreams = {
 const BUSY_GATHER_MS = 4;
 const BUSY_MS = 1_000;
 const GATHER_MS = 500;
-/** How often, and how often at most, a table is read again that its process knows to be further. */
+/** Interval and number of reads of the endpoints' table while its saved position is behind the one that the read model has reached. */
 const READ_AGAIN_MS = 5;
 const MAX_READS = 100;
+/** The read model of endpoints. */
 const ENDPOINTS = 'webhooks';
 /** Short, because the read model of endpoints is led in this process, and stops by the same signal as this processor. */
-const ENDPOINTS_MS = 1_000;
-const APPLIED_MS = 4_000;
+const ENDPOINTS_TIMEOUT_MS = 1_000;
+const MISSING_ROW_TIMEOUT_MS = 4_000;
 
-interface Subscribing {
+/** What decides which endpoints are subscribed to an event. */
+interface SubscriptionKey {
   readonly partner_id: string;
   readonly tracker_id: string;
   readonly type: Subscribable;
 }
 
-interface Source extends Subscribing {
+interface Source extends SubscriptionKey {
   readonly stored: RecordedEvent;
   readonly session_id: string;
   readonly expires_at: string;
@@ -80,9 +86,12 @@ interface Source extends Subscribing {
 export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
   const { store, dayKeys, wake } = deps;
   let queuedAt = Number.NEGATIVE_INFINITY;
-  /** The last event of an endpoint; at first the end of the first batch, because earlier ones were not seen. null: before it. */
+  /**
+   * Position of the last known event of any endpoint. The first batch takes its own end, because this process saw no earlier event;
+   * null before it.
+   */
   let endpointsTo: Position | null = null;
-  /** Events up to here may have been queued before, or in part: by this process or by an earlier leader. null: not known yet. */
+  /** Events up to this position may have been queued already, wholly or in part, by this process or an earlier leader. null: not known yet. */
   let repeatsTo: Position | null = null;
 
   const handleAll = async (events: readonly RecordedEvent[]): Promise<void> => {
@@ -100,7 +109,7 @@ export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
       .filter((one) => one.webhook_ids.length > 0);
     if (notifiable.length === 0) return;
     queuedAt = performance.now();
-    await queueDeliveries(store, dayKeys, await withRecipients(deps, notifiable), { mayRepeat });
+    await queueDeliveries(store, dayKeys, await withBodies(deps, notifiable), { mayRepeat });
     wake();
   };
   return {
@@ -120,7 +129,7 @@ const isOfEndpoint = ({ stream }: RecordedEvent): boolean => stream.startsWith(W
 
 const later = (one: Position, other: Position = one): Position => (other > one ? other : one);
 
-const behind = (): Error => new StoreUnavailable('the read models are behind the log');
+const readModelsBehind = (): Error => new StoreUnavailable('the read models are behind the log');
 
 /** @throws StoreUnavailable where the read model does not reach the position in time */
 async function subscribersOf(
@@ -128,17 +137,17 @@ async function subscribersOf(
   sources: readonly Source[],
   to: Position,
 ): Promise<string[][]> {
-  const events = sources.map((source) => ({ what: source, position: source.stored.position }));
-  if (await readModels.reached([ENDPOINTS], to, ENDPOINTS_MS, 'patient')) {
+  const events = sources.map((source) => ({ key: source, position: source.stored.position }));
+  if (await readModels.reached([ENDPOINTS], to, ENDPOINTS_TIMEOUT_MS, 'patient')) {
     for (let tries = 0; tries < MAX_READS; tries += 1) {
       const subscribers = await subscribersAt(pool, events, to);
       if (subscribers !== null) return subscribers;
-      // What had no event for a read model is saved only later, unless it is hurried.
+      // A read model without an event to apply saves its position up to a second later, unless it is hurried.
       readModels.hurry([ENDPOINTS]);
       await setTimeout(READ_AGAIN_MS);
     }
   }
-  throw behind();
+  throw readModelsBehind();
 }
 
 /**
@@ -147,16 +156,16 @@ async function subscribersOf(
  */
 export async function subscribersAt(
   pool: pg.Pool,
-  events: readonly { readonly what: Subscribing; readonly position: Position }[],
+  events: readonly { readonly key: SubscriptionKey; readonly position: Position }[],
   to: Position,
 ): Promise<string[][] | null> {
   const { rows } = await pool.query<{ webhook_ids: string[] | null }>({
     name: 'subscribers_at',
     text: SUBSCRIBERS,
     values: [
-      events.map(({ what }) => what.partner_id),
-      events.map(({ what }) => what.tracker_id),
-      events.map(({ what }) => what.type),
+      events.map(({ key }) => key.partner_id),
+      events.map(({ key }) => key.tracker_id),
+      events.map(({ key }) => key.type),
       events.map(({ position }) => position),
       to,
     ],
@@ -165,7 +174,10 @@ export async function subscribersAt(
   return subscribers.length === rows.length ? subscribers : null;
 }
 
-/** null: not reached yet. In two parts, each along its index: a script may create and delete endpoints all day. */
+/**
+ * `webhook_ids` is null while the table has not reached $5. Open and ended subscriptions are read by an index each: a script may create
+ * and delete endpoints all day.
+ */
 const SUBSCRIBERS = `
   select case when (select p.position >= $5 from read.projection p where p.name = '${ENDPOINTS}') then array(
     select s.webhook_id::text
@@ -193,20 +205,21 @@ function sourceOf(stored: RecordedEvent): Source[] {
   return [];
 }
 
-async function withRecipients(
+/** Makes the bodies of events from the reference of their tracker and the labels of their session. */
+async function withBodies(
   deps: QueueEventsDeps,
   notifiable: readonly { readonly source: Source; readonly webhook_ids: readonly string[] }[],
-): Promise<Addressed[]> {
+): Promise<EventForEndpoints[]> {
   const to = notifiable.at(-1)?.source.stored.position as Position;
   const sources = notifiable.map(({ source }) => source);
-  const references = await allOf(deps, 'trackers', to, referencesOf, ids(sources, 'tracker_id'));
+  const references = await readAll(deps, 'trackers', to, referencesOf, ids(sources, 'tracker_id'));
   const revealed = sources.filter(({ session }) => session === null);
-  const stored = await allOf(deps, 'sessions', to, storedSessions, ids(revealed, 'session_id'));
+  const stored = await readAll(deps, 'sessions', to, storedSessions, ids(revealed, 'session_id'));
   const sessions = notifiable.map(({ source }) => source.session ?? stored.get(source.session_id) ?? null);
-  const there = sessions.filter((session) => session !== null);
-  const labels = await deps.labelsOf(there);
-  const customOf = new Map(there.map(({ session_id }, index) => [session_id, labels[index] ?? null]));
-  return notifiable.flatMap(({ source, webhook_ids }, index): Addressed[] => {
+  const found = sessions.filter((session) => session !== null);
+  const labels = await deps.labelsOf(found);
+  const customOf = new Map(found.map(({ session_id }, index) => [session_id, labels[index] ?? null]));
+  return notifiable.flatMap(({ source, webhook_ids }, index): EventForEndpoints[] => {
     const session = sessions[index];
     // The session and its events have expired.
     if (!session) return [];
@@ -242,7 +255,7 @@ const ids = (sources: readonly Source[], of: 'tracker_id' | 'session_id'): strin
  * Reads the rows of these ids. They were projected before any caller could know the ids, but a crash of PostgreSQL may
  * have lost rows; then it waits for the projection and reads again.
  */
-async function allOf<Row>(
+async function readAll<Row>(
   { pool, readModels }: Pick<QueueEventsDeps, 'pool' | 'readModels'>,
   name: string,
   to: Position,
@@ -252,7 +265,7 @@ async function allOf<Row>(
   if (wanted.length === 0) return new Map();
   const rows = await read(pool, wanted);
   if (rows.size === wanted.length) return rows;
-  if (!(await readModels.reached([name], to, APPLIED_MS))) throw behind();
+  if (!(await readModels.reached([name], to, MISSING_ROW_TIMEOUT_MS))) throw readModelsBehind();
   return read(pool, wanted);
 }
 

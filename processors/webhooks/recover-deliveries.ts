@@ -35,7 +35,7 @@ export async function recoverDeliveries(options: RecoverDeliveriesOptions): Prom
   if ((await listOpenRecoveries(pool)).length === 0) return;
   // Until the events of an interrupted run are projected, its deliveries still appear as waiting.
   if (!(await projected(await store.head()))) return;
-  let running = (await listOpenRecoveries(pool)).map((recovery) => startRecovery(options, recovery));
+  let running = (await listOpenRecoveries(pool)).map((recovery) => openRecovery(options, recovery));
   while (running.length > 0 && !signal.aborted) {
     const begun = performance.now();
     const goOn: typeof running = [];
@@ -51,8 +51,8 @@ export async function recoverDeliveries(options: RecoverDeliveriesOptions): Prom
   }
 }
 
-/** `step`: makes a page due, or completes the recovery if it has ended. It returns whether there may be more to make due. */
-function startRecovery(options: RecoverDeliveriesOptions, recovery: OpenRecovery) {
+/** Opens a recovery. `step` makes its next page due, or completes it if it has ended, and returns whether there may be more to do. */
+function openRecovery(options: RecoverDeliveriesOptions, recovery: OpenRecovery) {
   const { store, pool, clock, pageSize = PAGE } = options;
   const { webhook_id, partner_id, held_back, position, has_ended } = recovery;
   const known = {
@@ -92,7 +92,7 @@ function startRecovery(options: RecoverDeliveriesOptions, recovery: OpenRecovery
   return { step };
 }
 
-/** Reserves room in the queue for deliveries that had failed. `taken`: those of the page before the queue was full. */
+/** Reserves room for the failed deliveries of a page; pending ones have it. `taken`: deliveries before the one that found no room. */
 async function withRoom(
   { reserveQueue }: RecoverDeliveriesOptions,
   { partner_id, webhook_id }: Readonly<Record<'partner_id' | 'webhook_id', string>>,

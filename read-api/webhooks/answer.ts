@@ -1,4 +1,4 @@
-/** How endpoints and deliveries are shown, whoever serves them. */
+/** The bodies of endpoints and deliveries, for the routes that read and for those that change them. */
 import type { DeliveryTotals } from '../../domain/webhooks/events.ts';
 import { MANAGEMENT_BODY_LIMIT } from '../../http/contract/parameters.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
@@ -7,6 +7,7 @@ import type { Endpoint } from '../../projections/webhooks/endpoints/readers.ts';
 import { type DeliveryBody, webhookDelivery } from './delivery-schemas.ts';
 import { type WebhookBody, webhookBody } from './endpoint-schemas.ts';
 
+/** For write-api, which may not import readers of tables. */
 export type { Delivery };
 
 /** What all routes under /v1/webhooks share (contract, Requests and Webhooks). */

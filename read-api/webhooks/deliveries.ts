@@ -32,7 +32,7 @@ export function deliveryReadRoutes(deps: DeliveryReadDeps): PartnerRoute[] {
   ];
 }
 
-/** Newest first by their place in the log, so that what comes meanwhile moves nothing. */
+/** Lists deliveries by log position, newest first, so that a new one does not shift later pages. */
 async function history(deps: DeliveryReadDeps, request: PartnerRequest): Promise<Reply> {
   const asked = parseQuery(request.query);
   if (asked === null) return refusal(request, 'invalid_webhook_query');
@@ -66,7 +66,7 @@ async function history(deps: DeliveryReadDeps, request: PartnerRequest): Promise
   return { status: 200, body: JSON.stringify(body) };
 }
 
-/** null: a parameter that there is not, or one of them twice, or a state that there is not. */
+/** @returns null for an unknown or repeated parameter, or an unknown state */
 function parseQuery(query: string) {
   const given = namedParameters(query, ['cursor', 'status']);
   const status = deliveryStateSchema.nullable().safeParse(given?.status ?? null);

@@ -1,4 +1,4 @@
-/** Schemas and OpenAPI operations of webhook endpoints and their tests, whoever serves them. */
+/** Schemas and OpenAPI operations of webhook endpoints and their tests, of all methods. */
 import { z } from 'zod';
 import 'zod-openapi';
 import { NO_DELIVERIES, subscribableSchema } from '../../domain/webhooks/events.ts';

@@ -28,7 +28,7 @@ async function get(reads: Reads, request: PartnerRequest): Promise<Reply> {
   return { status: 200, body: JSON.stringify(body) };
 }
 
-/** Until it ends, those that were counted at the request and are not due yet appear as pending. */
+/** While a recovery runs, deliveries that were counted at its request and are not due yet appear as pending. */
 function fieldsOf(row: Recovery, isDeleted: boolean): Omit<RecoveryBody, 'request_id'> {
   const { recovery_id, since, created_at, delivered, failed, expired } = row;
   const due = row.pending + delivered + failed + row.cancelled + expired;

@@ -92,7 +92,7 @@ beforeAll(async () => {
   await upkeepOf(api, clock);
   const { pool, config } = api.runtime;
   const now = clock.now();
-  for (const { find } of CONDITIONS) await find({ pool, config, now, partnerId: null });
+  for (const { findInTables } of CONDITIONS) await findInTables({ pool, config, now, partnerId: null });
   await recordConditions(api.runtime, conditionsOf('webhook'));
   vi.restoreAllMocks();
 });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
-import { CONDITIONS, findNotices, findTold } from '../../operations/conditions.ts';
+import { CONDITIONS, findNotices, findReported } from '../../operations/conditions.ts';
 import { type TestDatabase, testDatabase, testPool } from '../support/database.ts';
 import { manualClock } from '../support/manual-clock.ts';
 
@@ -150,7 +150,7 @@ it.each(CASES.map(([name, ...rest]) => ({ name, rest })))(
     });
     const reads = { pool, now: clock.now(), config };
     const ofStatus = CONDITIONS.filter(({ channels }) => channels.includes('status'));
-    const found = await Promise.all(ofStatus.map((one) => findTold(one, { ...reads, partnerId: null })));
+    const found = await Promise.all(ofStatus.map((one) => findReported(one, { ...reads, partnerId: null })));
     const told = text === null ? [] : [expect.objectContaining({ code, text: expect.stringMatching(text) })];
     expect(found.flat()).toEqual(told);
     const texts = (await findNotices({ ...reads, partnerId: partner })).map((one) => one.text);

@@ -92,7 +92,7 @@ const FAULTS: readonly (readonly [string, 'error' | 'warning', Partial<Facts>, R
   ],
 ];
 
-const problemsOf = (facts: Facts) => CONDITIONS.flatMap((one) => one.findIn(facts));
+const problemsOf = (facts: Facts) => CONDITIONS.flatMap((one) => one.findInFacts(facts));
 
 describe('the conditions that status reads', () => {
   it('are none while everything works, with a lag of a second', () => {

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import { DAY, HOUR } from '../../domain/kernel/time.ts';
-import { DeliveryClaims, type Taken } from '../../processors/webhooks/delivery/claims.ts';
+import { type ClaimResult, DeliveryClaims } from '../../processors/webhooks/delivery/claims.ts';
 import { insertEndpoint, insertPendingDeliveries } from '../support/pending-deliveries.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -51,7 +51,7 @@ const endpoint = async () => {
     count = 32,
     pool: Pick<pg.Pool, 'query'> = stack.pool,
     sources: readonly string[] = [],
-  ): Promise<Taken> => {
+  ): Promise<ClaimResult> => {
     const [taken] = await claims(pool, sources).take([{ webhookId: added.webhookId, count }], now);
     if (!taken) throw new Error('the endpoint is missing');
     return taken;

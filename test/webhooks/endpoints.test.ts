@@ -252,7 +252,7 @@ describe("a webhook endpoint's secret", () => {
       type: 'Reseal',
       partner_id: ANNA,
       webhook_id: id(1),
-      of: secret(of),
+      replaced: secret(of),
       ...resealed,
       at: AT,
     });

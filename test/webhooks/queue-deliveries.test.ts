@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import {
-  type Addressed,
   type BodyKeys,
   deliveriesStream,
   deliveryId,
+  type EventForEndpoints,
   queueDeliveries,
 } from '../../commands/webhooks/queue-deliveries.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
@@ -26,7 +26,7 @@ afterAll(() => stack.close());
 const keys: BodyKeys = { of: async () => ({ seal: (plain) => plain }) };
 
 /** A session that is notified to so many endpoints of a partner. */
-const aNotification = (endpoints: number, over: Partial<Addressed> = {}): Addressed => {
+const aNotification = (endpoints: number, over: Partial<EventForEndpoints> = {}): EventForEndpoints => {
   const at = isoTime(stack.clock.now());
   const partner_id = randomUUID();
   return {
@@ -35,7 +35,7 @@ const aNotification = (endpoints: number, over: Partial<Addressed> = {}): Addres
       type: 'session.created',
       created_at: at,
       data: { session_id: randomUUID() },
-    } as unknown as Addressed['envelope'],
+    } as unknown as EventForEndpoints['envelope'],
     partner_id,
     webhook_ids: Array.from({ length: endpoints }, () => randomUUID()),
     key_day: at.slice(0, 10),
@@ -45,18 +45,18 @@ const aNotification = (endpoints: number, over: Partial<Addressed> = {}): Addres
     ...over,
   };
 };
-const queueAll = (...some: Addressed[]) => queueDeliveries(faults.around(stack.store), keys, some);
-const payloadOf = ({ envelope }: Addressed) =>
+const queueAll = (...some: EventForEndpoints[]) => queueDeliveries(faults.around(stack.store), keys, some);
+const payloadOf = ({ envelope }: EventForEndpoints) =>
   Array.fromAsync(stack.store.readStream(`${PAYLOAD_PREFIX}${envelope.id}`));
 /** The deliveries that the read model shows of a notification. */
-const shown = async ({ envelope }: Addressed): Promise<Record<string, unknown>[]> => {
+const shown = async ({ envelope }: EventForEndpoints): Promise<Record<string, unknown>[]> => {
   await stack.caughtUp([deliveries]);
   return stack.rows(
     'select delivery_id::text, state from read.webhook_delivery where event_id = $1 order by delivery_id',
     [envelope.id],
   );
 };
-const eachPending = ({ envelope, webhook_ids }: Addressed) =>
+const eachPending = ({ envelope, webhook_ids }: EventForEndpoints) =>
   webhook_ids
     .map((id) => ({ delivery_id: deliveryId(id, envelope.id), state: 'pending' }))
     .sort((a, b) => (a.delivery_id < b.delivery_id ? -1 : 1));

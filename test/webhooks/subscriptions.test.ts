@@ -34,8 +34,8 @@ it('returns the subscribers at each position, whatever has happened to the endpo
   }
   await stack.caughtUp([endpoints]);
 
-  const what = { ...one, tracker_id: randomUUID(), type: 'session.created' } as const;
-  const events = sources.map((position) => ({ what, position }));
+  const key = { ...one, tracker_id: randomUUID(), type: 'session.created' } as const;
+  const events = sources.map((position) => ({ key, position }));
   const expected = is.map((on) => (on ? [one.webhook_id] : []));
   // Up to a second passes before a position is saved at which nothing happened.
   const last = sources.at(-1) as Position;
@@ -44,8 +44,8 @@ it('returns the subscribers at each position, whatever has happened to the endpo
     5_000,
   );
   const [position] = sources as [Position];
-  const other = { ...what, type: 'reveal.completed' } as const;
-  expect(await subscribersAt(stack.pool, [{ what: other, position }], position)).toEqual([[]]);
+  const other = { ...key, type: 'reveal.completed' } as const;
+  expect(await subscribersAt(stack.pool, [{ key: other, position }], position)).toEqual([[]]);
 });
 
 it('returns nothing while the table has not reached the event, though this process saw it there', async () => {
@@ -54,7 +54,7 @@ it('returns nothing while the table has not reached the event, though this proce
   const after = await append('source', { type: 'test.Happened.v1', data: {} });
   await stack.caughtUp([endpoints]);
   const event = [
-    { what: { ...one, tracker_id: randomUUID(), type: 'session.created' } as const, position: after },
+    { key: { ...one, tracker_id: randomUUID(), type: 'session.created' } as const, position: after },
   ];
   await vi.waitFor(
     async () => expect(await subscribersAt(stack.pool, event, after)).toEqual([[one.webhook_id]]),

@@ -35,7 +35,8 @@ export interface AttemptDeps {
 }
 
 /**
- * Makes one attempt. null: there is no body or no target at the moment; `unreadable`: the key of the body is destroyed.
+ * Makes one attempt.
+ * @returns null if there is no body or no target at the moment; `unreadable` if the body's day key is destroyed
  * @throws errors of the deps
  */
 export async function makeAttempt(

@@ -20,12 +20,12 @@ export interface DeliveryClaim extends DeliveryRef {
   readonly ahead: boolean;
 }
 
-/** A request for up to `count` claims of one endpoint, and its result. */
-export interface Wanted {
+/** A request for up to `count` claims of one endpoint. */
+export interface ClaimRequest {
   readonly webhookId: string;
   readonly count: number;
 }
-export interface Taken {
+export interface ClaimResult {
   readonly webhookId: string;
   readonly claims: readonly DeliveryClaim[];
   /** Time of the next poll, milliseconds; infinity: wait for a notification. */
@@ -53,14 +53,14 @@ export interface ClaimRules {
   readonly probeEveryMs: number;
 }
 
-/** The rows `c` of the claims that `#keys` names. */
+/** Joins the rows `c` of the claims that `#keys` names. */
 const OWN = `
   unnest($2::uuid[], $3::integer[], $4::integer[]) as e (delivery_id, cycle, attempt)
   where c.delivery_id = e.delivery_id and c.cycle = e.cycle and c.attempt = e.attempt and c.holder = $1`;
 
 const RECORD =
   'work.record_ended_attempts($1, $2::uuid[], $3::integer[], $4::integer[], $5::uuid[], $6::boolean[])';
-/** Recording comes first, because the claims take their holder from it. */
+/** The claims read the holder from `ended`, so that PostgreSQL records before it claims. */
 const RECORD_AND_CLAIM = `
   with ended as materialized (select $1::uuid as holder, ${RECORD})
   select claimed.*
@@ -79,7 +79,11 @@ export class DeliveryClaims {
   }
 
   /** Records the attempts that have ended, and claims due deliveries of these endpoints within their limits: both or neither. */
-  async take(wanted: readonly Wanted[], now: number, ended: readonly EndedAttempt[] = []): Promise<Taken[]> {
+  async take(
+    wanted: readonly ClaimRequest[],
+    now: number,
+    ended: readonly EndedAttempt[] = [],
+  ): Promise<ClaimResult[]> {
     const { leaseMs, projections, sources, concurrency, startsPerSecond, probeEveryMs } = this.#rules;
     const { rows } = await this.#change<{
       webhook_id: string;
@@ -191,6 +195,7 @@ export class HeldClaims {
     this.#timer ??= setInterval(() => this.#tend(), RELEASE_EVERY_MS);
   }
 
+  /** Releases and renews once, after an earlier run has ended. */
   #tend(): void {
     this.#working = this.#working
       .then(() => this.#releaseBatch())
@@ -201,11 +206,11 @@ export class HeldClaims {
           'delivery claims were not renewed or released; retry scheduled',
         ),
       )
-      // Not before: a release that fails puts its claims back.
-      .then(() => this.#restIfNoneIsHeld());
+      // At the end, because a release that fails puts its claims back.
+      .then(() => this.#stopTimerIfNoneIsHeld());
   }
 
-  #restIfNoneIsHeld(): void {
+  #stopTimerIfNoneIsHeld(): void {
     if (this.#renewed.size + this.#toRelease.length > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

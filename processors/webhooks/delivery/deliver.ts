@@ -9,12 +9,12 @@ import type { ProcessorDeps } from '../../deps.ts';
 import { recordExpiredDeliveries } from '../expire-deliveries.ts';
 import { type AttemptDeps, inAttemptSpan, makeAttempt, type Target } from './attempt.ts';
 import {
+  type ClaimRequest,
+  type ClaimResult,
   type DeliveryClaim,
   DeliveryClaims,
   type EndedAttempt,
   HeldClaims,
-  type Taken,
-  type Wanted,
 } from './claims.ts';
 import { findDueEndpoints, type Watched } from './due-endpoints.ts';
 import { OutcomeWriter } from './outcome-writer.ts';
@@ -35,7 +35,7 @@ interface ScheduledEndpoint {
 
 export const MAX_ENDPOINTS_PER_POLL = 64;
 
-/** Says which endpoints this worker polls next: those that are due, longest due first, within the ceilings of concurrency. */
+/** Decides which endpoints this worker polls next: the one that has been due longest first, within the ceilings of concurrency. */
 export class EndpointScheduler {
   readonly #limits: ConcurrencyLimits;
   readonly #endpoints = new Map<string, ScheduledEndpoint>();
@@ -54,7 +54,7 @@ export class EndpointScheduler {
   }
 
   /** Returns the endpoints to poll now, the one that has been due longest first. They are not polled again until `onClaimed`. */
-  plan(now: number): Wanted[] {
+  plan(now: number): ClaimRequest[] {
     const due: [string, ScheduledEndpoint][] = [];
     for (const [webhookId, endpoint] of this.#endpoints) {
       if (endpoint.pollAt <= now) due.push([webhookId, endpoint]);
@@ -63,7 +63,7 @@ export class EndpointScheduler {
     }
     due.sort(([, one], [, other]) => one.pollAt - other.pollAt);
 
-    const wanted: Wanted[] = [];
+    const wanted: ClaimRequest[] = [];
     const reserved = new Counts();
     let reservedInAll = 0;
     for (const [webhookId, endpoint] of due) {
@@ -78,14 +78,15 @@ export class EndpointScheduler {
     return wanted;
   }
 
-  onClaimed({ webhookId, claims, againAt }: Taken): void {
+  /** Counts the attempts that start, and schedules the next poll. */
+  onClaimed({ webhookId, claims, againAt }: ClaimResult): void {
     const endpoint = this.#endpoints.get(webhookId);
     if (!endpoint) return;
     this.#addRunning(endpoint, claims.length);
     endpoint.pollAt = Math.min(endpoint.pollAt, againAt);
   }
 
-  onNotClaimed({ webhookId }: Wanted, againAt: number): void {
+  onNotClaimed({ webhookId }: ClaimRequest, againAt: number): void {
     const endpoint = this.#endpoints.get(webhookId);
     if (endpoint) endpoint.pollAt = Math.min(endpoint.pollAt, againAt);
   }
@@ -142,11 +143,11 @@ const MAX_CONCURRENT_ATTEMPTS = 2_048;
 const LEASE_MS = 30_000;
 /** Deliveries that become due or end within this time share the next poll. */
 const GATHER_MS = 5;
-/** Short, because the wall clock may jump. */
-const POLL_MS = 2_000;
+/** Maximum wait between polls. Short, because the wall clock may jump. */
+const MAX_IDLE_MS = 2_000;
 const RETRY_MS = 500;
-/** `HeldClaims` deletes a claim without an outcome within half a second; then its delivery is claimed again. */
-const RELEASED_AGAIN_MS = 1_000;
+/** When a delivery whose attempt had no outcome is polled again: `HeldClaims` has released its claim before, within half a second. */
+const RECLAIM_MS = 1_000;
 /** A process must stop within ten seconds, all of its components included. */
 const RUNNING_END_MS = 4_000;
 const WRITE_END_MS = 1_500;
@@ -228,7 +229,7 @@ class DeliveryWorker {
       await this.#poll();
       const idleMs = this.#outcomes.isBehind() ? RETRY_MS : this.#scheduler.nextIn(this.#options.clock.now());
       const ms = this.#ended.length > 0 ? 0 : idleMs;
-      if (ms > 0) await this.#wakeup.wait(Math.min(ms, POLL_MS), this.#stopping.signal);
+      if (ms > 0) await this.#wakeup.wait(Math.min(ms, MAX_IDLE_MS), this.#stopping.signal);
     }
   }
 
@@ -237,7 +238,7 @@ class DeliveryWorker {
     const wanted = this.#outcomes.isBehind() ? [] : this.#scheduler.plan(clock.now());
     try {
       const hasEnded = this.#ended.length > 0;
-      const hasStarted = await this.#take(wanted);
+      const hasStarted = await this.#claimAndStart(wanted);
       // Deliveries that become due or end meanwhile share the next poll.
       if (hasStarted || hasEnded) await pause(GATHER_MS, this.#stopping.signal);
     } catch (error) {
@@ -247,8 +248,20 @@ class DeliveryWorker {
     }
   }
 
-  /** Records what has ended, and claims what is wanted in the same statement. */
-  async #recordAndClaim(wanted: readonly Wanted[]): Promise<readonly Taken[]> {
+  /** @returns whether an attempt starts */
+  async #claimAndStart(wanted: readonly ClaimRequest[]): Promise<boolean> {
+    const results = await this.#recordAndClaim(wanted);
+    for (const one of results) this.#scheduler.onClaimed(one);
+    const claims = results.flatMap((one) => one.claims);
+    if (claims.length === 0) return false;
+    this.#held.add(claims);
+    const work = this.#attemptAll(claims).finally(() => this.#running.delete(work));
+    this.#running.add(work);
+    return true;
+  }
+
+  /** Records the attempts that have ended, and claims others in the same statement. */
+  async #recordAndClaim(wanted: readonly ClaimRequest[]): Promise<readonly ClaimResult[]> {
     const batch = this.#ended;
     if (batch.length + wanted.length === 0) return [];
     this.#ended = [];
@@ -262,18 +275,7 @@ class DeliveryWorker {
     }
   }
 
-  async #take(wanted: readonly Wanted[]): Promise<boolean> {
-    const taken = await this.#recordAndClaim(wanted);
-    for (const one of taken) this.#scheduler.onClaimed(one);
-    const claims = taken.flatMap((one) => one.claims);
-    if (claims.length === 0) return false;
-    this.#held.add(claims);
-    const work = this.#start(claims).finally(() => this.#running.delete(work));
-    this.#running.add(work);
-    return true;
-  }
-
-  async #start(claims: readonly DeliveryClaim[]): Promise<void> {
+  async #attemptAll(claims: readonly DeliveryClaim[]): Promise<void> {
     const { log, targetsOf } = this.#options;
     const ids = [...new Set(claims.map(({ webhook_id }) => webhook_id))];
     const targets = await targetsOf(ids).catch((error: unknown) => {
@@ -318,6 +320,6 @@ class DeliveryWorker {
 
   #release(claim: DeliveryClaim): void {
     this.#held.release(claim);
-    this.#schedule(claim.webhook_id, claim.partner_id, this.#options.clock.now() + RELEASED_AGAIN_MS);
+    this.#schedule(claim.webhook_id, claim.partner_id, this.#options.clock.now() + RECLAIM_MS);
   }
 }

@@ -4,13 +4,13 @@ import { z } from 'zod';
 import { aheadAfter } from '../../../domain/kernel/time.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
 import { createWakeup } from '../../../platform/clock/waiting.ts';
-import { ENDPOINT_STATE } from '../../../projections/webhooks/deliveries/health-readers.ts';
+import { ENDPOINT_STATE, type IntakeState } from '../../../projections/webhooks/deliveries/health-readers.ts';
 
-/** State of the endpoints with pending deliveries, over all processes. */
+/** Numbers of endpoints with pending deliveries, over all processes. */
 export interface Watched {
-  /** Endpoints that accept deliveries, whose breaker is open, and that are paused or whose partner is suspended. */
   readonly accepting: number;
   readonly breakerOpen: number;
+  /** Paused by the partner, or of a suspended partner. */
   readonly paused: number;
   /** Age of the oldest due delivery of an endpoint whose breaker is closed, milliseconds. */
   readonly oldestDueMs: number;
@@ -88,7 +88,7 @@ function endpointsIn(notification: string): z.output<typeof notificationSchema> 
 interface WaitingEndpoint {
   readonly webhook_id: string;
   readonly partner_id: string;
-  readonly state: 'paused' | 'suspended' | 'held_back' | 'open';
+  readonly state: Exclude<IntakeState, 'deleted'>;
   /** Next attempt of its earliest delivery that can still be sent; null: none, or the endpoint takes none now. */
   readonly next_attempt_at: Date | null;
 }

@@ -1,4 +1,4 @@
-/** Deliveries in the read model `deliveries`: the rows of a delivery and of the numbers of deliveries and attempts, and what events change. */
+/** Deliveries in the read model `deliveries`: the rows of deliveries and of their counts, and how events change them. */
 import { unreachable } from '../../../domain/kernel/decider.ts';
 import type { EventOf } from '../../../domain/kernel/events.ts';
 import { isAhead } from '../../../domain/kernel/time.ts';
@@ -16,7 +16,7 @@ import type { Columns } from '../../tables.ts';
 import { addDue, changeHealth, type Health, healthOf, setHealth, suspendedMs } from './health.ts';
 import { addTruncatedRecovery, countInRecovery, leaveRecovery, type Recoveries } from './recovery.ts';
 
-/** A row of `webhook_delivery`; instants in ISO 8601. With the result of its last attempt. */
+/** A row of `webhook_delivery`, with the result of the last attempt; instants in ISO 8601. */
 export interface DeliveryRow extends DeliveryRef, AttemptResult {
   readonly event_id: string;
   readonly type: DeliveredType;
@@ -69,9 +69,9 @@ export const DELIVERY_COLUMNS: Columns<DeliveryRow> = {
   changed_position: 'position',
 };
 
-/** What no event of a delivery changes and no fold reads. */
+/** Columns that the fold neither reads nor changes, so that a batch does not load them. */
 export const UNREAD_FIELDS = ['event_id', 'type', 'position', 'payload_expires_at'] as const;
-/** A known delivery, as the fold needs it. */
+/** A delivery as the fold loads it. */
 export type LoadedDelivery = Omit<DeliveryRow, (typeof UNREAD_FIELDS)[number]>;
 
 /** Attempts that a delivery keeps before its last one. */
@@ -87,6 +87,14 @@ export interface TotalRow {
   /** Difference to the stored number. */
   deliveries: number;
 }
+
+export const TOTAL_COLUMNS: Columns<TotalRow> = {
+  webhook_id: 'uuid',
+  partner_id: 'uuid',
+  day: 'date',
+  state: 'text',
+  deliveries: 'bigint',
+};
 
 /** A row of `webhook_attempt_hour`. */
 export interface AttemptHourRow {
@@ -115,14 +123,6 @@ export const ATTEMPT_HOUR_COLUMNS: Columns<AttemptHourRow> = {
   attempts: 'bigint',
   duration_ms: 'bigint',
   changed_position: 'position',
-};
-
-export const TOTAL_COLUMNS: Columns<TotalRow> = {
-  webhook_id: 'uuid',
-  partner_id: 'uuid',
-  day: 'date',
-  state: 'text',
-  deliveries: 'bigint',
 };
 
 /** The rows of a batch as of each event, and those to be written. */
@@ -304,18 +304,9 @@ function countAttempt(
   const outcome = error ?? 'delivered';
   const http_status = status ?? 0;
   const key = `${webhook_id} ${day} ${hour} ${outcome} ${http_status}`;
-  const none = {
-    webhook_id,
-    partner_id,
-    day,
-    hour,
-    outcome,
-    http_status,
-    attempts: 0,
-    duration_ms: 0,
-    changed_position: '',
-  };
-  const row: AttemptHourRow = fold.attempts.get(key) ?? none;
+  const ids = { webhook_id, partner_id, day, hour, outcome, http_status };
+  const empty = { ...ids, attempts: 0, duration_ms: 0, changed_position: '' };
+  const row: AttemptHourRow = fold.attempts.get(key) ?? empty;
   row.changed_position = fold.position;
   row.attempts += 1;
   row.duration_ms += durationMs(data);

@@ -10,24 +10,14 @@ import {
 } from '../../../domain/webhooks/events.ts';
 import type { HealthRow } from './health.ts';
 
-/**
- * SQL of the state of the endpoint whose row of `read.webhook_health` is `h`: deleted, paused, suspended (its partner is), held_back
- * (its circuit breaker is open) or open.
- */
+/** How an endpoint takes deliveries (`endpoint-state.sql`). `suspended`: its partner is. `held_back`: its circuit breaker is open. */
+export type IntakeState = 'deleted' | 'paused' | 'suspended' | 'held_back' | 'open';
+
+/** SQL of the `IntakeState` of the endpoint whose row of `read.webhook_health` is `h`. */
 export const ENDPOINT_STATE = `work.endpoint_state(h.deleted_at, h.paused_at, h.partner_suspended_at, h.failures_in_row, ${BREAKER_OPENS_AFTER})`;
 
-/**
- * `held_back`: ten attempts in a row have failed, so one delivery at a time probes the endpoint. `suspended`: its partner is. `unused`:
- * no attempt was made.
- */
-export type EndpointState =
-  | 'healthy'
-  | 'failing'
-  | 'held_back'
-  | 'paused'
-  | 'suspended'
-  | 'deleted'
-  | 'unused';
+/** How people are shown an endpoint: one that is open by its last attempts. `unused`: no attempt was made. */
+export type EndpointState = Exclude<IntakeState, 'open'> | 'healthy' | 'failing' | 'unused';
 
 export interface EndpointHealth {
   readonly webhook_id: string;
@@ -46,12 +36,11 @@ export interface EndpointHealth {
   readonly next_try_at: string | null;
 }
 
-/** What `EndpointHealth` is made of. */
+/** The columns that `EndpointHealth` is made from. */
 interface JoinedRow
   extends Omit<EndpointHealth, 'state' | 'since' | 'next_try_at'>,
     Pick<HealthRow, 'deleted_at' | 'paused_at' | 'partner_suspended_at' | 'suspended_since'> {
-  /** As `endpoint-state.sql` says. */
-  readonly state: 'deleted' | 'paused' | 'suspended' | 'held_back' | 'open';
+  readonly state: IntakeState;
   readonly next_attempt_at: string | null;
 }
 const joinedRow = z.custom<JoinedRow>();
@@ -66,7 +55,7 @@ export interface HealthQuery {
   readonly now: number;
 }
 
-/** Returns how a partner's endpoints take their deliveries. */
+/** Reads the health of a partner's endpoints. */
 export async function readHealth(
   db: DatabasePool,
   { partnerId, webhookId, probeMs, now }: HealthQuery,
@@ -147,7 +136,7 @@ export async function readDue(pool: pg.Pool, partnerId: string | null, now: numb
 export interface FailingEndpoint
   extends Omit<EndpointHealth, 'url' | 'state' | 'since' | 'last_attempt_at' | 'next_try_at'> {
   readonly partner_id: string;
-  readonly state: 'suspended' | 'held_back' | 'open';
+  readonly state: Exclude<IntakeState, 'deleted' | 'paused'>;
 }
 
 /** Lists endpoints, neither paused nor deleted, with so many failures in a row: of one partner, or (null) of all. */

@@ -1,4 +1,4 @@
-/** The health of endpoints in the read model `deliveries`: its row, and what events of endpoints, partners and attempts change in it. */
+/** The health of endpoints in the read model `deliveries`: its row, and how events of endpoints, partners and attempts change it. */
 import { unreachable } from '../../../domain/kernel/decider.ts';
 import type { EventOf } from '../../../domain/kernel/events.ts';
 import { partnerEvents } from '../../../domain/partners/events.ts';
@@ -26,15 +26,19 @@ export interface HealthRow {
   /** Since when the partner is suspended or deleted. */
   partner_suspended_at: string | null;
   deleted_at: string | null;
-  /** Start of the current suspension; null: not suspended. */
+  /** Start of the current suspension, whatever its reason (`isSuspended`); null: not suspended. */
   suspended_since: string | null;
   /** Total of ended suspensions, milliseconds. */
   suspended_ms: number;
+  /** Log position of the newest event that a delivery of the endpoint was queued for; null: none but tests. */
   fanned_out_to: string | null;
+  /** Log position of the last event of the endpoint itself; null: none was applied, only events of its deliveries. */
   last_position: string | null;
   /** Log position of the last event of the endpoint or of one of its deliveries. */
   changed_position: string;
 }
+
+type EndpointRef = Pick<HealthRow, 'webhook_id' | 'partner_id'>;
 
 export const HEALTH_COLUMNS: Columns<HealthRow> = {
   webhook_id: 'uuid',
@@ -162,11 +166,6 @@ export function foldEndpoint(
   }
 }
 
-export function setHealth(fold: Health, health: HealthRow, to: Partial<HealthRow>): void {
-  Object.assign(health, to, { changed_position: fold.position });
-  fold.changedHealth.add(health);
-}
-
 /** Applies a snapshot to an endpoint whose earlier events may have been truncated. */
 export function foldSnapshot(
   fold: Health & Recoveries,
@@ -178,23 +177,20 @@ export function foldSnapshot(
   const of = { webhook_id, partner_id };
   if (healthOf(fold, of).last_position !== null) return;
   changeHealth(fold, of, updated_at, () => ({
-    last_position: position.toString(),
+    last_position: fold.position,
     paused_at: enabled || deleted_at !== null ? null : updated_at,
     deleted_at,
   }));
   if (recovery === null) return;
   const { requested_at: created_at, completed_at, ...row } = recovery;
-  const fresh = { ...of, ...row, ...NO_DELIVERIES, created_at, completed_at, position: position.toString() };
+  const fresh = { ...of, ...row, ...NO_DELIVERIES, created_at, completed_at, position: fold.position };
   addRecovery(fold, fresh);
   // If deliveries of it precede the snapshot, they have made its row as of a recovery that has ended.
   completeRecovery(fold, row.recovery_id, completed_at);
 }
 
 /** Returns the endpoint's row, or a new one. */
-export function healthOf(
-  fold: Health,
-  { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
-): HealthRow {
+export function healthOf(fold: Health, { webhook_id, partner_id }: EndpointRef): HealthRow {
   const known = fold.health.get(webhook_id);
   if (known) return known;
   const suspended_at = fold.suspended.get(partner_id) ?? null;
@@ -219,10 +215,15 @@ export function healthOf(
   return fresh;
 }
 
+export function setHealth(fold: Health, health: HealthRow, to: Partial<HealthRow>): void {
+  Object.assign(health, to, { changed_position: fold.position });
+  fold.changedHealth.add(health);
+}
+
 /** Changes an endpoint's health at `at` (ISO 8601). Overlapping pauses, open breakers and suspensions of the partner count as one. */
 export function changeHealth(
   fold: Health,
-  of: { readonly webhook_id: string; readonly partner_id: string },
+  of: EndpointRef,
   at: string,
   to: (health: HealthRow) => Partial<HealthRow>,
 ): void {
@@ -250,11 +251,7 @@ export const suspendedMs = ({ suspended_ms, suspended_since }: HealthRow, at: st
   suspended_ms + (suspended_since === null ? 0 : Math.max(0, Date.parse(at) - Date.parse(suspended_since)));
 
 /** Schedules a notification of the endpoint from `from` on (ISO 8601; '' means now). */
-export function addDue(
-  fold: Health,
-  { webhook_id, partner_id }: { readonly webhook_id: string; readonly partner_id: string },
-  from: string,
-): void {
+export function addDue(fold: Health, { webhook_id, partner_id }: EndpointRef, from: string): void {
   const known = fold.due.get(webhook_id)?.[2];
   if (known === undefined || from < known) fold.due.set(webhook_id, [webhook_id, partner_id, from]);
 }

@@ -117,83 +117,73 @@ const attemptHour = rowSql(ATTEMPT_HOUR_COLUMNS);
 const health = rowSql(HEALTH_COLUMNS);
 const recovery = rowSql(RECOVERY_COLUMNS);
 
-const DELIVERIES = `select ${loaded.select} from webhook_delivery where delivery_id = any ($1)`;
-const HEALTH = `select ${health.select} from webhook_health`;
-const RECOVERIES = `select ${recovery.select} from webhook_recovery where recovery_id = any ($1)`;
-
 interface Suspension {
   readonly partner_id: string;
   readonly suspended_at: string;
 }
 const SUSPENSION_COLUMNS: Columns<Suspension> = { partner_id: 'uuid', suspended_at: 'timestamptz' };
 
-const loadSuspensions = async (partners: readonly string[], db: pg.ClientBase): Promise<Suspension[]> =>
-  (
-    await db.query<Suspension>(
-      `select ${rowSql(SUSPENSION_COLUMNS).select} from webhook_suspension where partner_id = any ($1)`,
-      [partners],
-    )
-  ).rows;
+const DELIVERIES = `select ${loaded.select} from webhook_delivery where delivery_id = any ($1)`;
+const HEALTH = `select ${health.select} from webhook_health`;
+const RECOVERIES = `select ${recovery.select} from webhook_recovery where recovery_id = any ($1)`;
+const SUSPENSIONS = `select ${rowSql(SUSPENSION_COLUMNS).select} from webhook_suspension where partner_id = any ($1)`;
 
-async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> {
-  const ids = new Set<string>();
+/** Returns the ids of the rows that a batch may change. `suspensions`: partners that it suspends, resumes or deletes. */
+function idsIn(handled: readonly HandledEvent[]) {
+  const deliveries = new Set<string>();
   const webhooks = new Set<string>();
-  const partnerIds = new Set<string>();
-  const changingPartners = new Set<string>();
-  const recoveryIds = new Set<string>();
+  const partners = new Set<string>();
+  const suspensions = new Set<string>();
+  const recoveries = new Set<string>();
   for (const one of handled) {
     if ('suspension' in one) {
-      changingPartners.add(one.suspension.data.partner_id);
+      suspensions.add(one.suspension.data.partner_id);
       continue;
     }
     if ('endpoints' in one) {
-      partnerIds.add(one.partner_id);
+      partners.add(one.partner_id);
       for (const { webhook_id, recovery } of one.endpoints) {
         webhooks.add(webhook_id);
-        if (recovery !== null) recoveryIds.add(recovery.recovery_id);
+        if (recovery !== null) recoveries.add(recovery.recovery_id);
       }
       continue;
     }
     const { data } = 'delivery' in one ? one.delivery : one.endpoint;
     webhooks.add(data.webhook_id);
-    partnerIds.add(data.partner_id);
-    if ('recovery_id' in data) recoveryIds.add(data.recovery_id);
-    if ('delivery_id' in data) ids.add(data.delivery_id);
-    if ('retried_at' in data && 'deliveries' in data) for (const [id] of data.deliveries) ids.add(id);
-    if ('delivery_ids' in data) for (const id of data.delivery_ids) ids.add(id);
+    partners.add(data.partner_id);
+    if ('recovery_id' in data) recoveries.add(data.recovery_id);
+    if ('delivery_id' in data) deliveries.add(data.delivery_id);
+    if ('retried_at' in data && 'deliveries' in data) for (const [id] of data.deliveries) deliveries.add(id);
+    if ('delivery_ids' in data) for (const id of data.delivery_ids) deliveries.add(id);
   }
-  // Pipelined: each waits for no other's rows.
+  return { deliveries, webhooks, partners, suspensions, recoveries };
+}
+
+async function readRows<Row extends pg.QueryResultRow>(
+  db: pg.ClientBase,
+  name: string,
+  text: string,
+  ids: ReadonlySet<string>,
+): Promise<Row[]> {
+  return ids.size === 0 ? [] : (await db.query<Row>({ name, text, values: [[...ids]] })).rows;
+}
+
+async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> {
+  const { deliveries, webhooks, partners, suspensions, recoveries } = idsIn(handled);
+  // Pipelined, because neither query needs the other's rows.
   const [known, knownHealth] = await Promise.all([
-    ids.size === 0
-      ? []
-      : db
-          .query<LoadedDelivery>({ name: 'known_deliveries', text: DELIVERIES, values: [[...ids]] })
-          .then(({ rows }) => rows),
-    db
-      .query<HealthRow>({
-        name: 'known_health',
-        text: `${HEALTH} where webhook_id = any ($1)`,
-        values: [[...webhooks]],
-      })
-      .then(({ rows }) => rows),
+    readRows<LoadedDelivery>(db, 'known_deliveries', DELIVERIES, deliveries),
+    readRows<HealthRow>(db, 'known_health', `${HEALTH} where webhook_id = any ($1)`, webhooks),
   ]);
-  for (const { recovery_id } of known) if (recovery_id !== null) recoveryIds.add(recovery_id);
-  const recoveries =
-    recoveryIds.size === 0
-      ? []
-      : (
-          await db.query<RecoveryRow>({
-            name: 'known_recoveries',
-            text: RECOVERIES,
-            values: [[...recoveryIds]],
-          })
-        ).rows;
-  // A new endpoint has the suspension of its partner.
-  const partners = [...changingPartners, ...(knownHealth.length < webhooks.size ? partnerIds : [])];
-  const suspended = partners.length === 0 ? [] : await loadSuspensions(partners, db);
-  if (changingPartners.size > 0) {
+  for (const { recovery_id } of known) if (recovery_id !== null) recoveries.add(recovery_id);
+  const knownRecoveries = await readRows<RecoveryRow>(db, 'known_recoveries', RECOVERIES, recoveries);
+  // A new endpoint takes over the suspension of its partner.
+  const hasNew = knownHealth.length < webhooks.size;
+  const asked = hasNew ? new Set([...suspensions, ...partners]) : suspensions;
+  const suspended = await readRows<Suspension>(db, 'known_suspensions', SUSPENSIONS, asked);
+  if (suspensions.size > 0) {
     const text = `${HEALTH} where partner_id = any ($1) and deleted_at is null and webhook_id <> all ($2)`;
-    knownHealth.push(...(await db.query<HealthRow>(text, [[...changingPartners], [...webhooks]])).rows);
+    knownHealth.push(...(await db.query<HealthRow>(text, [[...suspensions], [...webhooks]])).rows);
   }
   return {
     position: '',
@@ -205,7 +195,7 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     totals: new Map(),
     attempts: new Map(),
     due: new Map(),
-    recoveries: new Map(recoveries.map((row) => [row.recovery_id, row])),
+    recoveries: new Map(knownRecoveries.map((row) => [row.recovery_id, row])),
     changedRecoveries: new Set(),
     suspended: new Map(suspended.map(({ partner_id, suspended_at }) => [partner_id, suspended_at])),
     changedPartners: new Set(),
@@ -241,7 +231,7 @@ async function writeSuspensions({ changedPartners, suspended }: Fold, db: pg.Cli
   }
 }
 
-/** Names the endpoints with due deliveries, or none where they are too many for a notification. */
+/** Notifies which endpoints have due deliveries; with no names if they do not fit into a notification. */
 async function notifyDue({ due }: Fold, db: pg.ClientBase): Promise<void> {
   if (due.size === 0) return;
   const named = JSON.stringify([...due.values()]);

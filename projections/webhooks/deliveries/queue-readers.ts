@@ -15,7 +15,7 @@ export async function readQueueFill(pool: pg.Pool, deliveries: number, bytes: nu
 }
 
 /** A queue of a partner's that is nearly full. */
-export interface FullQueue {
+export interface NearlyFullQueue {
   readonly queue: 'webhook_deliveries' | 'webhook_payload_bytes';
   readonly partner_id: string;
   readonly used: number;
@@ -23,12 +23,12 @@ export interface FullQueue {
 }
 
 /** Lists partners' queues that take at least `share` of their ceiling. */
-export async function listFullQueues(
+export async function listNearlyFullQueues(
   pool: pg.Pool,
   ceilings: { readonly deliveries: number; readonly bytes: number },
   share: number,
-): Promise<FullQueue[]> {
-  const { rows } = await pool.query<FullQueue>(
+): Promise<NearlyFullQueue[]> {
+  const { rows } = await pool.query<NearlyFullQueue>(
     `select 'webhook_deliveries' as queue, partner_id, used::float8 as used, $1::float8 as limit
      from (select partner_id, sum(pending) as used from read.webhook_health where deleted_at is null group by 1) d
      where used >= $1 * $3::float8

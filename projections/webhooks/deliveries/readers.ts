@@ -167,8 +167,6 @@ const attemptsRow =
     Pick<DeliveryRow, 'earlier_attempts' | 'last_attempt_at' | 'last_duration_ms' | keyof AttemptResult>
   >();
 
-export type { Attempt };
-
 /** Returns the last attempts at a delivery, at most twenty, the newest first. */
 export async function listAttempts(
   db: DatabasePool,

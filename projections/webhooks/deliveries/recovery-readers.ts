@@ -41,7 +41,10 @@ const values = ({ webhookId, since, heldBack, now }: Recoverable): unknown[] => 
   new Date(now),
 ];
 
-/** One walk along the index for each state and type. `more`: a further condition. */
+/**
+ * One walk along the index for each state and type. `more`: a further condition. Each walk names $3, because PostgreSQL cannot infer
+ * the type of a parameter that no part uses.
+ */
 const walk = (state: RecoverableState, type: string, columns: string, more: string): string => `
   (select ${columns} from read.webhook_delivery
    where webhook_id = $1 and state = '${state}' and type = '${type}' and created_at >= $2 and payload_expires_at > $4

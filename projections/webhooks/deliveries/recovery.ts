@@ -1,9 +1,9 @@
-/** Recoveries in the read model `deliveries`: their row, and what events change in it. */
+/** Recoveries in the read model `deliveries`: their row, and how events change it. */
 import { type DeliveryEvent, type DeliveryState, NO_DELIVERIES } from '../../../domain/webhooks/events.ts';
 import type { Columns } from '../../tables.ts';
 
-/** A row of `webhook_recovery`; instants in ISO 8601. Its deliveries are counted by their state while they are part of it. */
-export interface RecoveryRow {
+/** A row of `webhook_recovery`, with the number of its deliveries in each state; instants in ISO 8601. */
+export interface RecoveryRow extends Record<DeliveryState, number> {
   readonly recovery_id: string;
   readonly webhook_id: string;
   readonly partner_id: string;
@@ -15,11 +15,6 @@ export interface RecoveryRow {
   /** Log position of the request. */
   readonly position: string;
   completed_at: string | null;
-  pending: number;
-  delivered: number;
-  failed: number;
-  cancelled: number;
-  expired: number;
 }
 
 export const RECOVERY_COLUMNS: Columns<RecoveryRow> = {
@@ -51,7 +46,7 @@ export function addRecovery(fold: Recoveries, row: RecoveryRow): void {
   fold.changedRecoveries.add(row);
 }
 
-/** In a rebuild, the request may have been truncated behind a snapshot. */
+/** Adds a recovery by the event of its deliveries: in a rebuild, its request may have been truncated behind a snapshot. */
 export function addTruncatedRecovery(
   fold: Recoveries,
   data: Extract<DeliveryEvent, { type: 'webhooks.DeliveriesRetried.v1' }>['data'],
@@ -87,7 +82,7 @@ export function completeRecovery(fold: Recoveries, recoveryId: string, completed
   fold.changedRecoveries.add(recovery);
 }
 
-/** A pending delivery leaves its recovery for a later one. */
+/** Takes a pending delivery out of its recovery, which counts it as cancelled, because a later recovery retries it. */
 export function leaveRecovery(fold: Recoveries, recoveryId: string | null): void {
   countInRecovery(fold, recoveryId, 'pending', -1);
   countInRecovery(fold, recoveryId, 'cancelled', 1);

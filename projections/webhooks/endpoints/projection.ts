@@ -1,4 +1,4 @@
-/** The projection of endpoints, which is stored as `webhooks`: their row, and what events change in it and in their subscriptions. */
+/** The projection of endpoints, which is stored as `webhooks`: their rows and subscriptions, and how events change them. */
 import type pg from 'pg';
 import { unreachable } from '../../../domain/kernel/decider.ts';
 import { type EventOf, readEvent } from '../../../domain/kernel/events.ts';

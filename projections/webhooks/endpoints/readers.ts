@@ -39,7 +39,7 @@ export async function findEndpoint(
   return isForgotten ? null : row;
 }
 
-/** What signs for an endpoint. */
+/** The sealed secrets of an endpoint. */
 type SecretRow = Pick<EndpointRow, 'webhook_id' | 'secret' | 'previous_secret'> & {
   readonly secret_rotation_until: Date | null;
 };
@@ -53,7 +53,7 @@ function signingSecrets(master: MasterKey, row: SecretRow, now: number): Buffer[
   );
 }
 
-/** Endpoints, deleted ones apart, of which a secret is sealed under another master key than this. */
+/** Lists endpoints, without deleted ones, that have a secret sealed under another master key. */
 export async function endpointsSealedOtherwise(
   pool: pg.Pool,
   masterKeyId: string,
@@ -80,7 +80,7 @@ interface TargetsDeps {
   readonly log: Logger;
 }
 
-/** Where endpoints take their events just now, and what signs them; what takes none is left out. */
+/** Creates the reader of URLs and signing keys; it leaves out paused and deleted endpoints. */
 export const createTargets =
   ({ pool, master, clock, log }: TargetsDeps) =>
   async (webhookIds: readonly string[]): Promise<ReadonlyMap<string, Target>> => {
@@ -95,7 +95,7 @@ export const createTargets =
       try {
         targets.set(row.webhook_id, { url: row.url, secrets: signingSecrets(master, row, clock.now()) });
       } catch (error) {
-        // Nothing goes out unsigned; the others do.
+        // Without its target, this endpoint is sent nothing unsigned; the others are not affected.
         log.error({ webhook: row.webhook_id, error: String(error) }, 'a signing secret cannot be opened');
       }
     }

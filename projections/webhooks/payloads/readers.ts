@@ -6,8 +6,8 @@ import { rowLoader, shortCache } from '../../../platform/limits/loaders.ts';
 /** The body of an event, byte for byte as it was stored; null: it has expired, is unreadable, or there was none. */
 export type BodyOf = (eventId: string) => Promise<Buffer | null>;
 
-/** `unreadable`: the body is stored and has not expired, but the key that it was sealed under was destroyed too early. */
-type StoredBodyOf = (eventId: string) => Promise<Buffer | 'unreadable' | null>;
+/** Like `BodyOf`; `unreadable`: the body is stored and has not expired, but its day key was destroyed too early. */
+type BodyToSend = (eventId: string) => Promise<Buffer | 'unreadable' | null>;
 
 interface SealedBody {
   readonly event_id: string;
@@ -30,7 +30,7 @@ const sealedBodies = (pool: pg.Pool): FindSealed =>
   });
 
 const openingBodies =
-  (find: FindSealed, dayKeys: DayKeys, now: () => number): StoredBodyOf =>
+  (find: FindSealed, dayKeys: DayKeys, now: () => number): BodyToSend =>
   async (eventId) => {
     const row = await find(eventId);
     if (row === null || row.expires_at.getTime() <= now()) return null;
@@ -38,6 +38,7 @@ const openingBodies =
     return key && (tryToOpen(key, row.sealed, row.event_id) ?? 'unreadable');
   };
 
+/** Creates the reader for people and the API. */
 export function createBodies(pool: pg.Pool, dayKeys: DayKeys, now: () => number): BodyOf {
   const stored = openingBodies(sealedBodies(pool), dayKeys, now);
   return async (eventId) => {
@@ -47,14 +48,14 @@ export function createBodies(pool: pg.Pool, dayKeys: DayKeys, now: () => number)
 }
 
 const BODIES_CACHED = 1_000;
-const MOST_BYTES_CACHED = 16_384;
+const MAX_BYTES_CACHED = 16_384;
 
-/** An event is often delivered to several endpoints at about the same time: its sealed body is read once. */
-export function createStoredBodies(pool: pg.Pool, dayKeys: DayKeys, now: () => number): StoredBodyOf {
+/** Creates the reader for attempts. It caches sealed bodies, because several endpoints get an event at about the same time. */
+export function createBodiesToSend(pool: pg.Pool, dayKeys: DayKeys, now: () => number): BodyToSend {
   const read = sealedBodies(pool);
   const cached = shortCache(async (eventId) => read(eventId), {
     max: BODIES_CACHED,
-    isCached: (row) => row !== null && row.sealed.length <= MOST_BYTES_CACHED,
+    isCached: (row) => row !== null && row.sealed.length <= MAX_BYTES_CACHED,
   });
   return openingBodies(cached.find, dayKeys, now);
 }

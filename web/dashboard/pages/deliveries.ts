@@ -1,8 +1,9 @@
+import { DAY } from '../../../domain/kernel/time.ts';
+import type { Attempt } from '../../../domain/webhooks/events.ts';
 import { asUuid } from '../../../http/contract/parameters.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { type EndpointHealth, failureText } from '../../../projections/webhooks/deliveries/health-readers.ts';
 import {
-  type Attempt,
   findDelivery,
   listAttempts,
   searchDeliveries,
@@ -37,7 +38,7 @@ import { filled, get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
 import { readHealthOf, resumptionOf, soon, stateBadge, waitForDeliveries } from './webhook-health.ts';
-import { leftText } from './webhooks.ts';
+import { unfinishedText } from './webhooks.ts';
 
 const WEBHOOK = '/v1/webhooks/:webhook_id';
 const DELIVERY = `${WEBHOOK}/deliveries/:delivery_id`;
@@ -48,14 +49,14 @@ type SentDelivery = DeliveryBody & { readonly event: unknown };
 const delivery: Resource<SentDelivery> = {
   path: `${PATH}/:delivery_id`,
   find: ({ api }) => api<SentDelivery>('GET', DELIVERY),
-  missing: (page, why, refused) => history(page, refused ?? why),
+  missing: (page, why, refused) => showHistory(page, refused ?? why),
   show: async (page, found, refused) =>
     show(page, { ...deliveryView(page, await loadDelivery(page, found)), refused }),
   actions: [],
 };
 
 export const deliveryPages: readonly PageRoute[] = [
-  get(PATH, (page) => history(page)),
+  get(PATH, (page) => showHistory(page)),
   ...resourceRoutes(delivery),
   post(`${delivery.path}/retry`, 'member', retry),
 ];
@@ -78,7 +79,6 @@ const TYPES = [
   ['webhook.test', 'webhook.test'],
 ] as const;
 
-const DAY_MS = 86_400_000;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 /** A position of up to 18 digits is a bigint of PostgreSQL. */
 const CURSOR = /^(\d{4}-\d{2}-\d{2}T[\d:.]{8,12}Z),(\d{1,18})$/;
@@ -88,11 +88,11 @@ const isDay = (text: string): boolean => DATE.test(text) && instantOf(text) !== 
 /** Returns the midnight that begins a UTC day, or one some days later; null without a day, or after the year 9999. */
 function midnight(day: string, daysLater = 0): string | null {
   const at = day === '' ? null : instantOf(day);
-  const text = at === null ? null : new Date(at + daysLater * DAY_MS).toISOString();
+  const text = at === null ? null : new Date(at + daysLater * DAY).toISOString();
   return text?.startsWith('+') ? null : text;
 }
 
-/** Reads the filters in the address. A wrong one counts as not given; `wrongDays`: those that are not a day. */
+/** Reads the filters in the address. A wrong filter is ignored; `wrongDays`: dates that are none. `texts`: what the form shows. */
 function filtersIn({ query }: PageContext) {
   const given = (name: string): string => query.get(name)?.trim() ?? '';
   const chosen = <Value extends string>(name: string, options: readonly (readonly [Value, string])[]) =>
@@ -120,7 +120,7 @@ const isAny = (texts: Readonly<Record<string, string>>): boolean =>
 
 const PAGE = 50;
 
-/** Finds the deliveries of an endpoint that the filters let through, the newest first, and one more than a page has. */
+/** Finds a page of an endpoint's deliveries by the filters, newest first. One more than a page shows that there are older ones. */
 async function search({ reads, request }: PageContext, webhook: WebhookBody, filters: Filters) {
   const deleted = webhook.deleted_at !== null;
   const all = { webhookId: webhook.id, deleted, limit: PAGE + 1, now: request.receivedAt };
@@ -136,7 +136,7 @@ async function findOne(page: PageContext, { id: webhookId, deleted_at }: Webhook
   return found === null ? [] : [found];
 }
 
-async function history(page: PageContext, refused: Refused = null): Promise<Reply> {
+async function showHistory(page: PageContext, refused: Refused = null): Promise<Reply> {
   const endpoint = await page.api<WebhookBody>('GET', WEBHOOK);
   if (!endpoint.ok) {
     const content = html`<p><a href="/dashboard/webhooks">All endpoints</a></p>`;
@@ -207,10 +207,10 @@ function emptyHistory({ texts, filters, id, webhook }: History, at: string): Htm
   );
 }
 
-/** The end of an id: UUIDv7 of one moment begin alike. */
+/** The end of an id, because UUIDs of version 7 from the same time begin alike. */
 const shortId = (id: string): string => `…${id.slice(-8)}`;
 
-/** What pending deliveries wait for, once for the whole list. */
+/** Says once above the list what the pending deliveries of an endpoint wait for that takes none. */
 const waitingNotice = (page: PageContext, health: Waiting): Html =>
   notice(
     html`<p>${stateBadge(health)} ${
@@ -220,7 +220,7 @@ const waitingNotice = (page: PageContext, health: Waiting): Html =>
     }</p>`,
   );
 
-/** The whole number where it is kept: of a state, or of all. */
+/** Says how many deliveries are shown, and of how many where a total is kept: of a state, or of all. */
 function howMany({ rows, hasMore, webhook: { deliveries }, filters, id }: History): string {
   const { status, type, from, to, after } = filters;
   const shown = rows.length;
@@ -234,7 +234,7 @@ function howMany({ rows, hasMore, webhook: { deliveries }, filters, id }: Histor
 const recoverPanel = ({ id, deliveries }: WebhookBody): Html =>
   panel(
     'Retry after an outage',
-    html`<p>${leftText(deliveries)} Choose since when; the next page says how many are retried.</p>
+    html`<p>${unfinishedText(deliveries)} Choose since when; the next page says how many are retried.</p>
     <p><a class="button quiet" href="/dashboard/webhooks/${id}/recover">Retry all failed…</a></p>`,
   );
 
@@ -246,7 +246,7 @@ const TONES = {
   expired: 'off',
 } as const;
 
-/** The states in which an endpoint takes no delivery, but for a probe now and then. */
+/** The states in which an endpoint is sent nothing but a probe now and then. */
 const WAITING = { held_back: 'held back', paused: 'paused', suspended: 'suspended' } as const;
 type Waiting = EndpointHealth & { readonly state: keyof typeof WAITING };
 
@@ -264,13 +264,13 @@ function stateOf({ state }: DeliveryBody, health: EndpointHealth | undefined): H
   return badge(isWaiting(health) ? `waiting: ${WAITING[health.state]}` : 'pending', 'wait');
 }
 
-/** When a pending delivery is tried next; the notice above the list says it of an endpoint that takes none. */
+/** Says when a pending delivery is tried next, unless the notice above the list does. */
 const detailOf = (page: PageContext, delivery: DeliveryBody, health: EndpointHealth | undefined): Content =>
   delivery.state === 'pending' &&
   !isWaiting(health) &&
   html` <small>next attempt ${nextOf(page, delivery, health)}</small>`;
 
-/** When a delivery is tried next: never a time that has passed. */
+/** Says when a delivery is tried next; never a time that has passed. */
 function nextOf(page: PageContext, delivery: DeliveryBody, health: EndpointHealth | undefined): Content {
   const { state, next_attempt_at } = delivery;
   if (state !== 'pending' || next_attempt_at === null) return '–';
@@ -330,7 +330,7 @@ const payload = (event: unknown): Html =>
     : html`<h3>Body</h3>${copyable('Body of the event', JSON.stringify(event, null, 2))}
           <p class="soft">Sent on one line, without these spaces: verify the signature over the bytes that arrive.</p>`;
 
-/** What to do about a failure, by its kind. */
+/** Says what to do about a failure. */
 function helpFor({ error, http_status }: DeliveryBody): string {
   switch (error) {
     case 'timeout':
@@ -407,7 +407,7 @@ function timeline(page: PageContext, { attempts: made }: DeliveryBody, attempts:
   ${attempts.length < made && html`<p class="soft">${counted(made - attempts.length, 'earlier attempt is', 'earlier attempts are')} counted and not listed.</p>`}`;
 }
 
-/** What every attempt carries. Timestamp and signature are made anew for each. */
+/** The headers of an attempt. */
 function headers(page: PageContext, { event_id, last_attempt_at }: DeliveryBody): Html {
   const lines = [
     'content-type: application/json',

@@ -1,5 +1,6 @@
-/** How an endpoint takes its deliveries, in words and as lines. */
+/** The health of an endpoint, in words and as charts. */
 
+import { HOUR } from '../../../domain/kernel/time.ts';
 import {
   type AttemptHour,
   type EndpointHealth,
@@ -10,11 +11,11 @@ import type { PageContext } from '../api.ts';
 import { lineChart } from '../charts.ts';
 import { badge, type Content, count, type Html, html, tiles } from '../components.ts';
 
-/** Waits until what the store has of endpoints and their deliveries can be read. */
+/** Waits until the read models of endpoints and deliveries have reached the head of the log. */
 export const waitForDeliveries = ({ reads }: PageContext): Promise<boolean> =>
   reads.waitForHead(['webhooks', 'deliveries', 'payloads'])();
 
-/** Reads the health of the partner's endpoints: of one, or (null) of all that are not deleted. */
+/** Reads the health of one endpoint, or (null) of all endpoints of the partner that are not deleted. */
 export async function readHealthOf(
   page: PageContext,
   webhookId: string | null,
@@ -45,7 +46,7 @@ export function stateBadge({ state }: EndpointHealth): Html {
   }
 }
 
-/** What the state means now; null where the word says all. */
+/** Explains the state; null where the badge says all. */
 export function stateDetail(page: PageContext, health: EndpointHealth): Content {
   const { state, since, failures_in_row: failures } = health;
   const why = failureText(health);
@@ -66,20 +67,18 @@ export function stateDetail(page: PageContext, health: EndpointHealth): Content 
   }
 }
 
-/** What an endpoint that the partner paused, or whose partner is suspended, waits for. */
+/** Says what ends the pause or suspension of an endpoint. */
 export const resumptionOf = ({ state }: EndpointHealth): string =>
   state === 'suspended' ? 'the operator resumes the account' : 'the endpoint is enabled';
 
 const nextTry = (page: PageContext, { next_try_at }: EndpointHealth): Content =>
   next_try_at === null ? '' : html`; next try ${soon(page, next_try_at)}`;
 
-/** `in 40 seconds`; a time that has passed: `at any moment`. */
+/** Formats a time to come: `in 40 seconds`; one that has passed: `at any moment`. */
 export const soon = (page: PageContext, iso: string): Content =>
   Date.parse(iso) <= page.request.receivedAt ? 'at any moment' : page.ago(iso);
 
-const HOUR_MS = 3_600_000;
-
-/** The spans that the charts show: `hours` between two points. */
+/** The spans of the charts. `step`: hours from one point to the next. */
 export const SPANS = {
   day: { text: 'Last 24 hours', hours: 24, step: 1 },
   week: { text: 'Last 7 days', hours: 168, step: 6 },
@@ -89,8 +88,8 @@ export type Span = keyof typeof SPANS;
 /** Returns where a span begins: at a whole step, milliseconds. */
 export function startOf(span: Span, now: number): number {
   const { hours, step } = SPANS[span];
-  const first = now - hours * HOUR_MS;
-  return first - (first % (step * HOUR_MS));
+  const first = now - hours * HOUR;
+  return first - (first % (step * HOUR));
 }
 
 /** The success rate and response time of an endpoint, as figures and as lines. Times without an attempt have no point. */
@@ -98,8 +97,8 @@ export function attemptCharts(page: PageContext, span: Span, hours: readonly Att
   const { text, step } = SPANS[span];
   const all = total(hours);
   if (all.attempts === 0) return html`<p>No attempts in the ${text.toLowerCase()}.</p>`;
-  const steps = [...Map.groupBy(hours, ({ hour }) => Math.floor(Date.parse(hour) / (step * HOUR_MS)))].map(
-    ([nth, some]) => ({ at: nth * step * HOUR_MS, ...total(some) }),
+  const steps = [...Map.groupBy(hours, ({ hour }) => Math.floor(Date.parse(hour) / (step * HOUR)))].map(
+    ([nth, some]) => ({ at: nth * step * HOUR, ...total(some) }),
   );
   const label = labelIn(page.user.time_zone, span);
   const answered = steps.filter((some) => some.answered > 0);

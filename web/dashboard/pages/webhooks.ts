@@ -64,7 +64,7 @@ const EVENTS = [
   ['reveal.completed', 'A reveal is complete'],
 ] as const;
 
-/** Sends a sample of an event, with made-up data, to one endpoint. */
+/** Sends a sample of an event, with made-up data, to one endpoint. The API has no route for it. */
 export type SendSample = (
   partnerId: string,
   webhookId: string,
@@ -111,11 +111,12 @@ export const webhookPages = (sendSample: SendSample): PageRoute[] => [
   get(PATH, (page) => list(page)),
   post(PATH, 'member', create),
   ...resourceRoutes(endpoints),
-  post(`${endpoints.path}/test`, 'member', (page) => test(sendSample, page)),
-  ...rotationPages(endpoint),
+  post(`${endpoints.path}/test`, 'member', (page) => sendTest(sendSample, page)),
+  ...rotationPages(showEndpoint),
 ];
 
-const endpoint = (page: PageContext, refused: Refused): Promise<Reply> => showOne(endpoints, page, refused);
+const showEndpoint = (page: PageContext, refused: Refused): Promise<Reply> =>
+  showOne(endpoints, page, refused);
 
 const update = ({ api }: PageContext, body: object): Promise<Done> => api('PATCH', WEBHOOK, { body });
 
@@ -136,7 +137,7 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
     title: 'Webhooks',
     section: 'Webhooks',
     refused: refused ?? (listed.ok ? null : listed),
-    content: html`${listed.ok && listed.body.worker.status !== 'running' && slow(page, listed.body.worker)}
+    content: html`${listed.ok && listed.body.worker.status !== 'running' && workerNotice(page, listed.body.worker)}
     ${endpointTable(page, webhooks, health)}
     ${
       listed.ok &&
@@ -199,7 +200,7 @@ function createPanel(page: PageContext, trackers: Trackers, refused: Refused): H
 const eventBoxes = (chosen: readonly string[]): Html =>
   html`<fieldset><legend>Events</legend>${EVENTS.map(([event, text]) => checkbox(text, 'events', event, chosen.includes(event)))}</fieldset>`;
 
-const slow = (page: PageContext, { last_seen_at, due }: WebhookWorker) =>
+const workerNotice = (page: PageContext, { last_seen_at, due }: WebhookWorker) =>
   notice(
     html`<p>Deliveries are not being sent just now: the service's worker was last seen ${page.ago(last_seen_at)}, and
       ${counted(due, 'delivery is', 'deliveries are')} due. Nothing is lost. Ask whoever runs the service.</p>`,
@@ -230,9 +231,9 @@ async function loadEndpoint(page: PageContext, webhook: WebhookBody) {
   ]);
   return { webhook, span, health, hours, nameOf: namesOfTrackers(trackers) };
 }
-type Endpoint = Awaited<ReturnType<typeof loadEndpoint>>;
+type EndpointModel = Awaited<ReturnType<typeof loadEndpoint>>;
 
-function endpointView(page: PageContext, { webhook, span, health, hours, nameOf }: Endpoint): Page {
+function endpointView(page: PageContext, { webhook, span, health, hours, nameOf }: EndpointModel): Page {
   const at = pathOf(page);
   const isLive = webhook.deleted_at === null;
   const attention = health && isLive ? healthNotice(page, health, webhook, at) : null;
@@ -266,12 +267,12 @@ function endpointView(page: PageContext, { webhook, span, health, hours, nameOf 
         and that it is not older than five minutes. While a secret is rotated there are two signatures: one that fits is
         enough.</p>${verificationSnippets()}`,
     )}
-    ${isLive && mayChange(page) && manage(page, webhook, at)}
+    ${isLive && mayChange(page) && changePanels(page, webhook, at)}
     <p><a href="${PATH}">All endpoints</a></p>`,
   };
 }
 
-const websiteOf = ({ tracker_id }: WebhookBody, nameOf: Endpoint['nameOf']): Content =>
+const websiteOf = ({ tracker_id }: WebhookBody, nameOf: EndpointModel['nameOf']): Content =>
   tracker_id === null ? 'all' : html`<a href="/dashboard/trackers/${tracker_id}">${nameOf(tracker_id)}</a>`;
 
 const spanLinks = (span: Span, at: string): Content =>
@@ -281,21 +282,21 @@ const spanLinks = (span: Span, at: string): Content =>
       : html`<a href="${at}${name === 'day' ? '' : `?span=${name}`}">${text}</a> `,
   );
 
-/** How many deliveries wait, and how many have failed. */
-export function leftText({ pending, failed }: WebhookBody['deliveries']): string {
+/** Says how many deliveries wait, and how many have failed. */
+export function unfinishedText({ pending, failed }: WebhookBody['deliveries']): string {
   const parts = [
     pending > 0 ? counted(pending, 'delivery waits', 'deliveries wait') : '',
     failed > 0 ? counted(failed, 'delivery has failed', 'deliveries have failed') : '',
   ];
-  const said = parts.filter((part) => part !== '').join(', ');
-  return said === '' ? 'Nothing waits.' : `${said}.`;
+  const text = parts.filter((part) => part !== '').join(', ');
+  return text === '' ? 'Nothing waits.' : `${text}.`;
 }
 
-/** What an endpoint that fails needs, and how to go on after an outage. */
+/** Says what is wrong with an endpoint that fails or has failed deliveries, and links to their retry; null: nothing is wrong. */
 function healthNotice(page: PageContext, health: EndpointHealth, { deliveries }: WebhookBody, at: string) {
   const isFailing = health.state === 'held_back' || health.state === 'failing';
   if (!isFailing && deliveries.failed === 0) return null;
-  const waiting = leftText(deliveries);
+  const waiting = unfinishedText(deliveries);
   const recover = mayChange(page) && html` <a href="${at}/recover">Retry what failed or waits…</a>`;
   if (health.state === 'held_back') {
     return notice(
@@ -336,7 +337,7 @@ const testPanel = (page: PageContext, { enabled }: WebhookBody, at: string) =>
       : html`<p>The endpoint is paused. Enable it to send a test.</p>`,
   );
 
-const manage = (page: PageContext, webhook: WebhookBody, at: string) => html`
+const changePanels = (page: PageContext, webhook: WebhookBody, at: string) => html`
   <div class="columns">
   ${panel(
     'Change',
@@ -371,18 +372,22 @@ const manage = (page: PageContext, webhook: WebhookBody, at: string) => html`
     <a class="button danger" href="${at}/delete">Delete the endpoint…</a></p>`,
   )}`;
 
-async function test(sendSample: SendSample, page: PageContext): Promise<Reply> {
+async function sendTest(sendSample: SendSample, page: PageContext): Promise<Reply> {
   const sample = SAMPLES.find(([type]) => type === textOf(page, 'type'))?.[0] ?? 'webhook.test';
   const sent =
     sample === 'webhook.test'
       ? await page.api('POST', `${WEBHOOK}/test`)
-      : await queue(sendSample, page, sample);
-  if (!sent.ok) return endpoint(page, sent);
+      : await queueSample(sendSample, page, sample);
+  if (!sent.ok) return showEndpoint(page, sent);
   const next = textOf(page, 'from') === 'rotation' ? 'rotate' : 'deliveries';
   return redirectAfterPost(`${pathOf(page)}/${next}`, 'webhook-tested');
 }
 
-async function queue(sendSample: SendSample, page: PageContext, type: DeliveryBody['type']): Promise<Done> {
+async function queueSample(
+  sendSample: SendSample,
+  page: PageContext,
+  type: DeliveryBody['type'],
+): Promise<Done> {
   const { request, user } = page;
   const id = asUuid(request.params.webhook_id);
   if (id === null) return refusedWith(request, 'webhook_not_found');
