@@ -53,7 +53,7 @@ export interface Alert {
    */
   readonly occurrence?: (began: string, hours: number) => readonly (string | number)[];
   readonly data: (began: string, hours: number) => object;
-  /** The subject keeps its occurrence alive, and no channel tells it. Default: false. */
+  /** The subject keeps its occurrence alive, and no channel tells the operator. Default: false. */
   readonly isQuiet?: boolean;
 }
 
@@ -64,7 +64,8 @@ export interface Found {
   /** One line for the operator. */
   readonly text: string;
   readonly alert?: Alert;
-  readonly notice?: Notice;
+  /** null: the partner need not look. */
+  readonly notice?: Notice | null;
 }
 
 export interface Condition {
@@ -90,7 +91,7 @@ interface Definition<Subject> extends Partial<Pick<Condition, 'isSlow' | 'tellAf
   readonly subjects: (reads: Reads) => Promise<readonly Subject[]>;
   readonly text: (subject: Subject) => string;
   readonly alert?: (subject: Subject) => Alert;
-  readonly notice?: (subject: Subject) => Notice;
+  readonly notice?: (subject: Subject) => Notice | null;
 }
 
 /** Defines a condition that any process reads from the tables. */

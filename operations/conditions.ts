@@ -14,13 +14,13 @@ export const CONDITIONS: readonly Condition[] = [
 export const conditionsOf = (channel: Channel): readonly Condition[] =>
   CONDITIONS.filter(({ channels }) => channels.includes(channel));
 
-/** Returns what a condition tells now, without what is quiet. */
+/** Returns what a condition tells the operator now. */
 export const findTold = async ({ find }: Condition, reads: Reads): Promise<readonly Found[]> =>
   (await find(reads)).filter(({ alert }) => alert?.isQuiet !== true);
 
 /** Returns what a partner should look at, what is broken first. */
 export async function findNotices(reads: Reads & { readonly partnerId: string }): Promise<readonly Notice[]> {
-  const found = await Promise.all(conditionsOf('dashboard').map((one) => findTold(one, reads)));
+  const found = await Promise.all(conditionsOf('dashboard').map(({ find }) => find(reads)));
   return found
     .flat()
     .flatMap(({ notice }) => notice ?? [])
