@@ -54,7 +54,7 @@ export interface Alert {
    */
   readonly occurrence?: (began: string, hours: number) => readonly (string | number)[];
   readonly data: (began: string, hours: number) => object;
-  /** Whether the occurrence goes on without being reported by any channel. Default: false. */
+  /** Whether the occurrence goes on without being reported to the operator by any channel. Default: false. */
   readonly isQuiet?: boolean;
 }
 
@@ -65,7 +65,8 @@ export interface Found {
   /** One line for the operator; '' if the condition is for partners alone. */
   readonly text: string;
   readonly alert?: Alert;
-  readonly notice?: Notice;
+  /** null: the partner need not look. */
+  readonly notice?: Notice | null;
 }
 
 export interface Condition {
@@ -90,8 +91,8 @@ interface Definition<Subject> extends Partial<Pick<Condition, 'isSlow' | 'alertA
   /** For the operator, in status and metrics. */
   readonly text?: (subject: Subject) => string;
   readonly alert?: (subject: Subject) => Alert;
-  /** For the partner. */
-  readonly notice?: (subject: Subject) => Notice;
+  /** For the partner; null: the partner need not look. */
+  readonly notice?: (subject: Subject) => Notice | null;
 }
 
 /** Defines a condition that every process can read, from the tables. The texts that it has decide its channels. */

@@ -14,7 +14,7 @@ export const CONDITIONS: readonly Condition[] = [
 export const conditionsOf = (channel: Channel): readonly Condition[] =>
   CONDITIONS.filter(({ channels }) => channels.includes(channel));
 
-/** Finds the subjects of a condition in the tables, without quiet ones. */
+/** Finds the subjects of a condition that are reported to the operator, in the tables. */
 export const findReported = async (
   { findInTables }: Condition,
   context: ConditionContext,
@@ -24,7 +24,7 @@ export const findReported = async (
 export async function findNotices(
   context: ConditionContext & { readonly partnerId: string },
 ): Promise<readonly Notice[]> {
-  const found = await Promise.all(conditionsOf('dashboard').map((one) => findReported(one, context)));
+  const found = await Promise.all(conditionsOf('dashboard').map(({ findInTables }) => findInTables(context)));
   return found
     .flat()
     .flatMap(({ notice }) => notice ?? [])

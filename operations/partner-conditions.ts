@@ -29,7 +29,7 @@ const endpointNotice = (
   action: 'See the endpoint',
 });
 
-/** A resolver that does not answer says nothing of the domain, until the domain fails by it. */
+/** A resolver that does not answer tells the operator nothing of the domain, until the domain fails by it. */
 const RESOLVER_ERRORS = ['dns_timeout', 'dns_error'];
 
 const silenceText = (ms: number): string =>
@@ -51,7 +51,9 @@ export const PARTNER_CONDITIONS: readonly Condition[] = [
       data: (began, hours) => ({ webhook_id, partner_id, name, pending, held_since: began, hours }),
     }),
     notice: (endpoint) =>
-      endpointNotice(endpoint, { tone: 'bad', what: `are held back: ${failuresText(endpoint)}` }),
+      endpoint.state === 'suspended'
+        ? null
+        : endpointNotice(endpoint, { tone: 'bad', what: `are held back: ${failuresText(endpoint)}` }),
   }),
   condition({
     code: 'endpoint_failing',

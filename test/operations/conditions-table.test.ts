@@ -137,7 +137,19 @@ const CASES: readonly (readonly [string, string, string, RegExp | null, string?]
     /\(failed, dns_timeout\)$/,
     'a.example no longer points here, so its snippet collects nothing.',
   ],
-  ['a resolver that does not answer', domain('active', 'dns_timeout'), '', null],
+  [
+    'a domain whose DNS does not answer, which its partner can mend',
+    domain('active', 'dns_timeout'),
+    '',
+    null,
+    'a.example has ceased to point here. After three days its snippet stops collecting.',
+  ],
+  [
+    'an open breaker of a suspended partner',
+    `${endpoint(10)}; update read.webhook_health set partner_suspended_at = ${NOW}`,
+    '',
+    null,
+  ],
 ];
 
 it.each(CASES.map(([name, ...rest]) => ({ name, rest })))(
