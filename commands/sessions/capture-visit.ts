@@ -119,7 +119,6 @@ export function createCaptureVisit(
     const tabId = uuidOf(Buffer.from(`${visit.tracker_id} ${visit.token}`), TABS);
     const deadline = performance.now() + MAX_CAPTURE_MS;
     const isWanted = (): boolean => performance.now() < deadline;
-    const afterConflict = pauseAfterConflicts();
     const readStream = ({ generation }: KnownTab) => readTab(store, tabId, generation, context.at);
 
     /** Appends what was decided on a state. @returns the state to decide on instead; null: the events are stored */
@@ -128,6 +127,7 @@ export function createCaptureVisit(
       events: readonly SessionEvent[],
       expiresAt: string,
       reservation: QueueReservation | null,
+      afterConflict: AfterConflict,
     ): Promise<KnownTab | null> {
       const { generation, state } = tab;
       try {
@@ -155,6 +155,7 @@ export function createCaptureVisit(
     return oneAtATime.enter(tabId, async () => {
       if (!isWanted()) throw new StoreBusy(`earlier visits of tab ${tabId} took too long`);
       const commandOn = await createVisit(keys, visit, context.at);
+      const afterConflict = pauseAfterConflicts();
 
       /** `mayLack`: the state may lack the session that the visit belongs to. */
       async function captureOn(tab: KnownTab, mayLack: boolean): Promise<CaptureOutcome> {
@@ -169,7 +170,7 @@ export function createCaptureVisit(
         const reservation = begins ? await reserveQueue(event.data) : null;
         if (begins && reservation === null) return mayLack ? captureOn(await readStream(tab), false) : 'full';
         onAdmitted();
-        const instead = await append(tab, events, event.data.expires_at, reservation);
+        const instead = await append(tab, events, event.data.expires_at, reservation, afterConflict);
         if (instead !== null) return captureOn(instead, mayLack);
         return begins ? 'session' : 'visit';
       }
@@ -179,8 +180,13 @@ export function createCaptureVisit(
   };
 }
 
-/** Pauses after each conflict but the first, which only reveals that the tab has a stream. @throws what is no conflict */
-function pauseAfterConflicts(): (error: unknown) => Promise<unknown> {
+type AfterConflict = (error: unknown) => Promise<unknown>;
+
+/**
+ * Pauses after each conflict but the first, which only reveals that the tab has a stream; its time begins at this call.
+ * @throws what is no conflict
+ */
+function pauseAfterConflicts(): AfterConflict {
   const pause = conflictRetries();
   let isFirst = true;
   return async (error) => {
