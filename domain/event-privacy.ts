@@ -9,8 +9,8 @@ interface Field {
   /** Of any name. */
   readonly others?: Field;
   readonly items?: Field;
-  /** Of a list, by place. */
-  readonly places?: readonly Field[];
+  /** What the first items of a list are, as in JSON Schema. */
+  readonly prefixItems?: readonly Field[];
 }
 
 const metadataSchema = z.object({
@@ -40,7 +40,7 @@ function fieldOfShape(shape: Shape): Field {
   }
   if (typeof additionalProperties === 'object')
     return { others: fieldOfShape(additionalProperties as Shape) };
-  if (prefixItems) return { places: prefixItems.map((one) => fieldOfShape(one as Shape)) };
+  if (prefixItems) return { prefixItems: prefixItems.map((one) => fieldOfShape(one as Shape)) };
   if (typeof items === 'object') {
     const item = fieldOfShape(items as Shape);
     // A list that is hidden does not show its length.
@@ -79,8 +79,8 @@ function mask(value: unknown, field: Field | undefined, unmasked: boolean): unkn
   if (field === undefined || field.visibility === 'secret') return SECRET;
   if (field.visibility === 'personal') return unmasked ? value : MASKED;
   if (Array.isArray(value)) {
-    const { items, places } = field;
-    return value.map((item, place) => mask(item, places?.[place] ?? items, unmasked));
+    const { items, prefixItems } = field;
+    return value.map((item, index) => mask(item, prefixItems?.[index] ?? items, unmasked));
   }
   if (typeof value !== 'object') return field.visibility === undefined ? SECRET : value;
   const { fields, others } = field;

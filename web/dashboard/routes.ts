@@ -50,7 +50,11 @@ export const get = (
 
 /** An action. It needs `read-only` where everybody does it with what is their own. */
 export const post = (path: string, needs: Role, handle: Handle, options: RouteOptions = {}): PageRoute => ({
-  ...{ method: 'POST', path, needs, handle, ...options },
+  method: 'POST',
+  path,
+  needs,
+  handle,
+  ...options,
 });
 
 /** A route behind a login, with the role that it needs. */
