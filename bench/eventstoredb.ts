@@ -4,12 +4,13 @@
  * leaves out. Prints tables in Markdown. Give an empty node on this machine's disk, and nothing else to do to the machine.
  */
 import { spawnSync } from 'node:child_process';
-import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { countEvents } from '../cli/capacity/workload.ts';
 import { NO_CEILINGS } from '../cli/installation/installation.ts';
+import { exists } from '../platform/embedded/processes.ts';
 import { startService } from '../test/support/service.ts';
+import { until } from '../test/support/until.ts';
 import { savedAnswer, savedPlan } from './rows/saved-lookups.ts';
 import { slowVendor } from './rows/submissions.ts';
 import { startWebhookSink } from './support/bare-deliveries.ts';
@@ -27,7 +28,6 @@ const CONNECTIONS = [64, 200] as const;
 const CALLERS = 32;
 const RATE = 100;
 const REVEAL_CONNECTIONS = 20;
-const POLL_MS = 20;
 /** More than any run needs. */
 const ADDRESSES = 1_000_000;
 /** The two stores, in this order everywhere. */
@@ -191,14 +191,6 @@ const measureSubmissions = async (): Promise<void> => {
   for (const product of products) await product.end();
 };
 
-const isRunning = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-};
-
 /** A workers process begins while the sessions of some seconds wait for it. Once, on an empty log. */
 const measureCatchUp = (): Promise<void> =>
   compare(
@@ -209,7 +201,7 @@ const measureCatchUp = (): Promise<void> =>
       await cluster.followed();
       const [former = 0] = cluster.workers;
       process.kill(former, 'SIGTERM');
-      while (isRunning(former)) await pause(POLL_MS);
+      await until('the former workers have ended', () => !exists(former));
       const before = await cluster.beside(({ store }) => store.head());
       await load({
         port: cluster.port,
