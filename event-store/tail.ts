@@ -149,6 +149,7 @@ export class Tail {
   /** Wake-ups of followers that gather for longer than the tail itself. */
   readonly #resting = new Set<Wakeup>();
   #hurriedUntil = Number.NEGATIVE_INFINITY;
+  #hurriedTo: Position = -1n as Position;
   #reading: Promise<void> | null = null;
 
   constructor(options: TailOptions) {
@@ -195,9 +196,13 @@ export class Tail {
     return this.#memory.covers(position);
   }
 
-  /** Ends the current gathering, because a caller waits for the next events. */
-  hurry(): void {
+  /**
+   * Ends the current gathering, because a caller waits for the next events. `to`: the position that it waits for, where it is known:
+   * the next read may end before it, as events of one moment arrive one by one from EventStoreDB.
+   */
+  hurry(to: Position | null = null): void {
     this.#hurriedUntil = performance.now() + HURRIED_MS;
+    if (to !== null && to > this.#hurriedTo) this.#hurriedTo = to;
     this.#gathering.wake();
     for (const rest of this.#resting) rest.wake();
   }
@@ -233,6 +238,7 @@ export class Tail {
   }
 
   async #gather(signal: AbortSignal): Promise<void> {
+    if ((this.#memory.end() ?? -1n) < this.#hurriedTo) return;
     const ms = Math.min(GATHER_MS, ...[...this.#gatherTimes].map((gatherMs) => gatherMs()));
     if (ms > 0) await this.#gathering.wait(ms, signal);
   }

@@ -122,7 +122,7 @@ class Pass {
   async run(): Promise<void> {
     const { tail, lease, progress, signal, gatherMs, onApplied, isDone = () => false } = this.#options;
     const names = this.#names;
-    const unsubscribe = progress.onWanted(names, () => this.#hurry());
+    const unsubscribe = progress.onWanted(names, (to) => this.#hurry(to));
     try {
       const following = { after: this.#passed, includeExpired: true, signal };
       const gathering = gatherMs === undefined ? {} : { gatherMs: () => gatherMs };
@@ -166,9 +166,9 @@ class Pass {
   }
 
   /** Applies and saves waiting events at once, because a caller waits for them. */
-  #hurry(): void {
+  #hurry(to: Position | null): void {
     this.#urgentUntil = performance.now() + URGENT_MS;
-    this.#options.tail.hurry();
+    this.#options.tail.hurry(to);
     if (this.#saving) this.#save();
   }
 

@@ -61,7 +61,10 @@ const positionsIn = (payload: string): Record<string, Position> =>
  * Notified by each projecting transaction with `{ name: position }`. Listeners read positions that are new to them from the table.
  */
 export const PROJECTED_CHANNEL = 'doorplate_projected';
-/** Notified by a process that waits for a leader in another process, with the names of the consumers: separated by commas; empty: all. */
+/**
+ * Notified by a process that waits for a leader in another process, with the names of the consumers, separated by commas, and the
+ * position that it waits for, if it is known, as `@position`.
+ */
 const WANTED_CHANNEL = 'doorplate_wanted';
 /** Catches lost notifications while a caller waits. */
 const POLL_MS = 150;
@@ -87,15 +90,18 @@ export interface Progress {
     timeoutMs: number,
     manner?: 'patient',
   ): Promise<boolean>;
-  /** Asks the named consumers, in whichever process, to apply waiting events at once; no names: all of this process. */
-  hurry(names: readonly string[]): void;
+  /** Asks the named consumers, in whichever process, to apply events up to `to` at once; no names: all of this process. */
+  hurry(names: readonly string[], to?: Position | null): void;
   /**
    * Subscribes to requests to hurry. `names`: consumers that run in this process; other processes are notified only for
    * names that no subscription covers. Returns the unsubscribe function.
    */
-  onWanted(names: readonly string[], listener: () => void): () => void;
+  onWanted(names: readonly string[], listener: WantedListener): () => void;
   close(): Promise<void>;
 }
+
+/** `to`: the position that is waited for; null: not known. */
+type WantedListener = (to: Position | null) => void;
 
 interface ProgressOptions {
   readonly url: string;
@@ -112,7 +118,7 @@ class ConsumerProgress implements Progress {
   readonly #listener: Listener;
   readonly #known = new KnownPositions();
   readonly #waiters = new Set<Waiter>();
-  readonly #hurried = new Map<() => void, readonly string[]>();
+  readonly #hurried = new Map<WantedListener, readonly string[]>();
   readonly #load = coalesceNext(() => this.#loadNow());
   #polling: NodeJS.Timeout | null = null;
   #isClosed = false;
@@ -126,7 +132,7 @@ class ConsumerProgress implements Progress {
       channels: [PROJECTED_CHANNEL, WANTED_CHANNEL],
       onNotification: (channel, payload) => {
         if (channel === PROJECTED_CHANNEL) this.#onProjected(positionsIn(payload));
-        else this.#hurryHere(payload === '' ? [] : payload.split(','));
+        else this.#onWanted(payload.split(','));
       },
       lost: () => this.#onLost(),
     });
@@ -159,20 +165,21 @@ class ConsumerProgress implements Progress {
       this.#waiters.add(waiter);
       if (this.#known.areAt(names, position)) return waiter.resolve(true);
       this.#listener.ensure();
-      if (!waiter.isPatient) this.hurry(names);
+      if (!waiter.isPatient) this.hurry(names, position);
       this.#polling ??= setTimeout(() => this.#poll(), POLL_MS);
       if (this.#known.isEmpty() || this.#known.mayBeAt(names, position)) this.#reload();
     });
   }
 
-  hurry(names: readonly string[]): void {
-    this.#hurryHere(names);
+  hurry(names: readonly string[], to: Position | null = null): void {
+    this.#hurryHere(names, to);
     const here = new Set([...this.#hurried.values()].flat());
     if (names.every((name) => here.has(name))) return;
-    void notify(this.#options.pool, WANTED_CHANNEL, names.join(',')).catch(() => undefined);
+    const wanted = to === null ? names : [...names, `@${to}`];
+    void notify(this.#options.pool, WANTED_CHANNEL, wanted.join(',')).catch(() => undefined);
   }
 
-  onWanted(names: readonly string[], listener: () => void): () => void {
+  onWanted(names: readonly string[], listener: WantedListener): () => void {
     this.#hurried.set(listener, names);
     this.#listener.ensure();
     return () => this.#hurried.delete(listener);
@@ -185,9 +192,14 @@ class ConsumerProgress implements Progress {
     await this.#listener.close();
   }
 
-  #hurryHere(names: readonly string[]): void {
+  #onWanted(wanted: readonly string[]): void {
+    const to = wanted.find((one) => one.startsWith('@'))?.slice(1);
+    this.#hurryHere(wanted, to === undefined ? null : (BigInt(to) as Position));
+  }
+
+  #hurryHere(names: readonly string[], to: Position | null): void {
     for (const [call, covered] of this.#hurried)
-      if (names.length === 0 || covered.some((name) => names.includes(name))) call();
+      if (names.length === 0 || covered.some((name) => names.includes(name))) call(to);
   }
 
   #advance(positions: Readonly<Record<string, Position>>): void {

@@ -205,7 +205,10 @@ export function webhookWork({ runtime, metrics }: WorkerContext): WorkerModule {
     ...runtime,
     readModels: progress,
     // Without others the tail is enough, and no position is saved for it.
-    wake: () => (otherProcesses.run() ? progress.hurry(Object.values(READ_BACK).flat()) : tail.hurry()),
+    wake: (to) => {
+      if (otherProcesses.run()) progress.hurry(Object.values(READ_BACK).flat(), to);
+      else tail.hurry(to);
+    },
     labelsOf: async (rows) => (await openSecrets(rows, dayKeys)).map((secrets) => secrets?.custom ?? null),
   });
   const recovering = {

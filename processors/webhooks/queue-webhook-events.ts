@@ -27,8 +27,8 @@ interface QueueEventsDeps extends ProcessorDeps {
     /** Asks these read models to apply waiting events and to save their positions at once. */
     hurry(names: readonly string[]): void;
   };
-  /** Asks the read models that a claim waits for, in any process, to apply the queued deliveries at once. */
-  readonly wake: () => void;
+  /** Asks the read models that a claim waits for, in any process, to apply the log up to the queued deliveries at once. */
+  readonly wake: (to: Position | null) => void;
   /** Opens the labels of sessions; null: their key was destroyed. */
   readonly labelsOf: (sessions: readonly SealedSession[]) => Promise<(CustomParameters | null)[]>;
 }
@@ -109,8 +109,7 @@ export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
       .filter((one) => one.webhook_ids.length > 0);
     if (notifiable.length === 0) return;
     queuedAt = performance.now();
-    await queueDeliveries(store, dayKeys, await withBodies(deps, notifiable), { mayRepeat });
-    wake();
+    wake(await queueDeliveries(store, dayKeys, await withBodies(deps, notifiable), { mayRepeat }));
   };
   return {
     ...QUEUEING,

@@ -1,5 +1,5 @@
 import pino from 'pino';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { Batch, FollowOptions, Position, RecordedEvent } from '../../event-store/port.ts';
 import { Tail, type TailOptions } from '../../event-store/tail.ts';
 
@@ -174,4 +174,25 @@ it('keeps events from a follower that gathers for longer, until a caller wants t
   expect(second).toMatchObject({ position: at(3) });
   ending.abort();
   await tail.close();
+});
+
+it('reads on without gathering up to the position that a caller waits for', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  try {
+    const log = memoryLog();
+    const tail = opened(log);
+    const seen = collect(tail, 3);
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    log.append(recorded(1));
+    await turn();
+    tail.hurry(at(3));
+    for (const position of [2, 3]) {
+      await turn();
+      log.append(recorded(position));
+    }
+    expect(await seen).toEqual(range(1, 3));
+    await tail.close();
+  } finally {
+    vi.useRealTimers();
+  }
 });
