@@ -1,7 +1,8 @@
 /**
  * `EVENTSTORE_URL=esdb://… node bench/eventstoredb.ts [--quick] [--rows]`: the product on EventStoreDB to the same on the embedded
  * PostgreSQL, in turns; then the CPU of the client (`event-store-client.ts`) and the event store's port to its peers, which `--rows`
- * leaves out. Prints tables in Markdown. Give an empty node on this machine's disk, and nothing else to do to the machine.
+ * leaves out. Prints tables in Markdown. Give an empty node on this machine's disk with
+ * the threads that docs/configuration.md names, and nothing else to do to the machine.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -27,6 +28,8 @@ const PARTNERS = 4;
 const CONNECTIONS = [64, 200] as const;
 const CALLERS = 32;
 const RATE = 100;
+/** Captures a second that either store takes. */
+const BACKLOG_RATE = 1_000;
 const REVEAL_CONNECTIONS = 20;
 /** More than any run needs. */
 const ADDRESSES = 1_000_000;
@@ -191,7 +194,7 @@ const measureSubmissions = async (): Promise<void> => {
   for (const product of products) await product.end();
 };
 
-/** A workers process begins while the sessions of some seconds wait for it. Once, on an empty log. */
+/** A workers process begins while sessions wait for it, as many on both stores. Once, on an empty log. */
 const measureCatchUp = (): Promise<void> =>
   compare(
     [{ EVENTSTORE_URL: url }, {}].map((more) => async () => {
@@ -207,6 +210,7 @@ const measureCatchUp = (): Promise<void> =>
         port: cluster.port,
         requests: { of: 'captures', tracker, first: bench.freshAddresses(ADDRESSES) },
         connections: CONNECTIONS[0],
+        rate: BACKLOG_RATE,
         warmUpSeconds: 0,
         seconds: 2 * seconds,
         expect: 204,
