@@ -1,3 +1,4 @@
+import { randomFillSync } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { accept, type Decider, type Result } from '../domain/kernel/decider.ts';
 import { type EventSchemas, readEvent } from '../domain/kernel/events.ts';
@@ -20,8 +21,20 @@ import { type Clock, type FutureTimeMark, iso, reportFutureTime } from '../platf
 import { backoffMs, pause } from '../platform/clock/waiting.ts';
 import { inSpan, type SpanOf, traceparent } from '../platform/telemetry/spans.ts';
 
-/** Makes a UUID v7: later ids sort after earlier ones, which keeps indexes small. */
-export const newId = (): string => uuid();
+/** Random bytes for the next ids: asking for those of one id takes four times as long as making it. */
+const random = new Uint8Array(4_096);
+const RANDOM_BYTES = 16;
+let used = random.length;
+
+/** Makes a UUID v7: ids of a later millisecond sort after earlier ones, which keeps indexes small. */
+export function newId(): string {
+  if (used === random.length) {
+    randomFillSync(random);
+    used = 0;
+  }
+  used += RANDOM_BYTES;
+  return uuid({ random: random.subarray(used - RANDOM_BYTES, used) });
+}
 
 /** A command is retried until both the number of conflicts in a row and the time are used up. */
 const MAX_CONFLICTS = 12;

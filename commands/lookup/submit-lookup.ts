@@ -1,4 +1,3 @@
-import { v7 as uuid } from 'uuid';
 import { unreachable } from '../../domain/kernel/decider.ts';
 import { secondsToNextDay } from '../../domain/kernel/time.ts';
 import { type Enrichment, type OpenRound, wantedWork } from '../../domain/lookup/enrichment.ts';
@@ -6,7 +5,7 @@ import type { Reservation } from '../../domain/lookup/events.ts';
 import { type IntakeCommand, type IntakeRefusal, intakeStream } from '../../domain/lookup/intake.ts';
 import type { SavedResult } from '../../domain/lookup/result.ts';
 import type { Position } from '../../event-store/port.ts';
-import type { CommandContext } from '../handle.ts';
+import { type CommandContext, newId } from '../handle.ts';
 import {
   type EnrichmentSources,
   handleEnrichment,
@@ -175,7 +174,7 @@ type Reserve = Extract<IntakeCommand, { type: 'Reserve' }>;
 
 const reserveCommand = (state: Enrichment, request: SubmitLookup, { at, configured }: AskedAt): Reserve => ({
   type: 'Reserve',
-  reservation_id: uuid(),
+  reservation_id: newId(),
   partner_id: request.partnerId,
   key_id: request.keyId,
   ip: request.ip,
