@@ -6,6 +6,7 @@ import { RELEASE } from '../platform/postgres/upgrade-path.ts';
 import { addAnalyticsCommands, addExportCommand } from './analytics.ts';
 import { addAuditCommands } from './audit.ts';
 import { addCapacityCommand } from './capacity.ts';
+import { addDemoCommand } from './demo.ts';
 import { addEventsCommands } from './events.ts';
 import { addKeyCommands, addMasterKeyCommands } from './key.ts';
 import { addDoctorCommand } from './operations/doctor.ts';
@@ -54,6 +55,7 @@ export function commandLine(): Command {
       new Option('--role <role>', 'what this process does').choices(['all', 'api', 'workers']).default('all'),
     )
     .action(async ({ role }: { role: Role }) => (await import('../bin/serve.ts')).serve(role, process.env));
+  addDemoCommand(program);
   addStatusCommand(program);
   addDoctorCommand(program);
   addCapacityCommand(program);

@@ -211,6 +211,12 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
 }
 
 const VARIABLES = Object.keys(environment.shape);
+/** Settings of providers, of tracing, and PostgreSQL's own. */
+const PREFIXES = /^(ENRICHMENT|OTEL|PG)_?/;
+
+/** Returns the names of the set variables that the service, or a library that it uses, would read. */
+export const settingsIn = (env: NodeJS.ProcessEnv): string[] =>
+  Object.keys(env).filter((name) => env[name] !== '' && (VARIABLES.includes(name) || PREFIXES.test(name)));
 
 /** Sorts lines by the variables that they begin with; a provider's own come after the list of providers. */
 function inOrder(lines: readonly string[]): string[] {
