@@ -3,6 +3,7 @@ import type { Route } from '../http/contract/route.ts';
 import { docsRoutes } from '../http/docs/docs-page.ts';
 import { openApiDocument, openApiRoute } from '../http/docs/openapi.ts';
 import { createCallRates } from '../http/server/call-rates.ts';
+import { sayDemo } from '../http/server/demo-banner.ts';
 import { healthRoute } from '../http/server/health.ts';
 import { createMisfits } from '../http/server/misfits.ts';
 import { createProbes, type SeenProbe } from '../http/server/probe.ts';
@@ -99,6 +100,7 @@ export async function buildApi(
     onAnswer: ({ method, path }, status, milliseconds) =>
       metrics?.answers.observe({ route: `${method} ${path}`, status }, milliseconds / 1_000),
   });
+  if (config.isDemo) sayDemo(app);
   return {
     app,
     lastProbe: probes.last,

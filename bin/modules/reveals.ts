@@ -38,18 +38,27 @@ const useSavedResults =
     return saved;
   };
 
+/** What the command that reveals a session needs. */
+export const depsOfReveals = ({
+  runtime,
+  limiter,
+  sessions,
+  trackerCommands,
+}: Pick<ApiContext, 'runtime' | 'limiter' | 'trackerCommands'> &
+  Pick<WorkerContext, 'sessions'>): RevealDeps => ({
+  ...completionPorts(runtime, sessions.find),
+  trackerRefusal: trackerCommands.refusal,
+  isErased: (partnerId, revealId) => wasErased(runtime.db, partnerId, revealId),
+  admitRate: async (partnerId) =>
+    (await limiter.admit(`reveals of ${partnerId}`, runtime.config.REVEALS_PER_SECOND)) === null,
+});
+
 export function revealRoutes(context: ApiContext): Route[] {
   const { runtime, limiter, trackerCommands, countCall } = context;
-  const { config, clock, db, pool, dayKeys } = runtime;
+  const { clock, db, pool, dayKeys } = runtime;
   const waitForHead = context.waitForHead(['sessions', 'reveals'], HEAD_LIMIT_MS);
   const sessions = createRevealableSessions({ db, pool, dayKeys, clock, waitForHead });
-  const revealDeps: RevealDeps = {
-    ...completionPorts(runtime, sessions.find),
-    trackerRefusal: trackerCommands.refusal,
-    isErased: (partnerId, revealId) => wasErased(db, partnerId, revealId),
-    admitRate: async (partnerId) =>
-      (await limiter.admit(`reveals of ${partnerId}`, config.REVEALS_PER_SECOND)) === null,
-  };
+  const revealDeps = depsOfReveals({ runtime, limiter, sessions, trackerCommands });
   return [
     postRevealRoute({
       revealSession: createRevealSession(revealDeps),

@@ -1,9 +1,8 @@
-/** The demo's customer and their last thirty days, written by the product's own API and commands as if they had been lived. */
+/** The demo's customer and their last thirty days, written by the product's own API and commands as they come about. */
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { ownContext } from '../../commands/handle.ts';
 import { createKey, createPartner, newApiKey } from '../../commands/partners/manage-partner.ts';
-import { acceptInvitation, invitationDigest, invite } from '../../commands/partners/manage-team.ts';
 import { createUser } from '../../commands/partners/manage-user.ts';
 import { inChunks } from '../../domain/kernel/chunks.ts';
 import type { Result } from '../../domain/kernel/decider.ts';
@@ -15,271 +14,184 @@ import { createCountries } from '../../platform/country.ts';
 import { hashPassword, newPassword } from '../../platform/crypto/passwords.ts';
 import type { Logger } from '../../platform/telemetry/log.ts';
 import { setInitialPassword } from '../../processors/partners/passwords.ts';
-import { findInvitation } from '../../queries/partners/team.ts';
-import { inventOrganisations, type Organisation, seededRandom } from './cast.ts';
-import { createPastAttempts } from './deliveries.ts';
+import { createPastAttempts } from './attempts.ts';
+import { inventOrganisations, type Organisation, pick } from './organisations.ts';
 import { openPast, type Past } from './past.ts';
-import { DAYS, outageBefore, type PlannedVisit, planVisits } from './plan.ts';
+import { addressOf, isOutage, type Period, PRICING, planVisits, type Visit } from './visits.ts';
 
-const CUSTOMER = 'Fernhill Software';
+const DAYS = 29;
 const SITES = [
-  { name: 'Product website', origin: 'https://www.fernhill.example', reference: 'fernhill-www' },
-  { name: 'Pricing website', origin: 'https://pricing.fernhill.example', reference: 'fernhill-pricing' },
-  { name: 'Documentation', origin: 'https://docs.fernhill.example', reference: 'fernhill-docs' },
+  ['Product website', 'https://www.fernhill.example', 'fernhill-www'],
+  ['Pricing website', 'https://pricing.fernhill.example', 'fernhill-pricing'],
+  ['Documentation', 'https://docs.fernhill.example', 'fernhill-docs'],
 ] as const;
-const KEYS = { crm: 'CRM sync', form: 'Sign-up form', notebook: 'Data team notebook' } as const;
-const SEED = 20_261_129;
-/** Captures that wait for the store together. */
-const AT_ONCE = 64;
-const REVEALS_AT_ONCE = 9;
+/** Visits that are nearer to each other are captured side by side. */
+const TOGETHER_MS = 30 * MINUTE;
+/** Below a key's limit. */
 const LOOKUPS_A_SECOND = 20;
 
-export interface Written {
-  readonly user: string;
-  readonly password: string;
-  /** Tracker ids, in the order of the websites. */
-  readonly trackers: readonly string[];
-  /** An address of every organisation, with its name. */
-  readonly visitors: readonly { readonly address: string; readonly name: string }[];
-}
-
-export interface Places {
-  /** The environment of the demo's service. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly directoryFile: string;
-  /** Origin of the local page, and the URL of the local receiver. */
-  readonly pageOrigin: string;
-  readonly receiver: string;
-}
-
-interface Customer {
-  readonly keys: Readonly<Record<keyof typeof KEYS, string>>;
-  readonly trackers: readonly string[];
-  readonly crmEndpoint: string;
-  readonly partnerId: string;
-  readonly ownerId: string;
-  readonly password: string;
-}
-
-export async function writeHistory(places: Places, log: Logger): Promise<Written> {
-  const random = seededRandom(SEED);
+/**
+ * Writes the history into the stores of the demo's `env`. `site`: where its local pages and its receiver of webhooks will be.
+ * @returns what the demo prints, and what its pages need
+ */
+export async function writeHistory(env: Readonly<Record<string, string>>, site: string, log: Logger) {
   const countries = await createCountries(undefined, log);
-  const organisations = inventOrganisations(countries, random);
+  const organisations = inventOrganisations(countries);
   countries.close();
-  writeFileSync(
-    places.directoryFile,
-    organisations.map(({ record }) => `${JSON.stringify(record)}\n`).join(''),
-  );
+  const directory = organisations.map(({ record }) => `${JSON.stringify(record)}\n`);
+  writeFileSync(env.ENRICHMENT_DIRECTORY as string, directory.join(''));
   const now = Date.now();
-  const start = now - DAYS * DAY;
-  const past = await openPast(loadConfig(places.env), log, start);
+  const period = { start: now - DAYS * DAY, now };
+  const past = await openPast(loadConfig(env), log, period.start);
   try {
-    const customer = await welcome(past, places);
-    await live(past, customer, organisations, { start, now }, random);
-    past.advanceTo(Date.now());
-    return {
-      user: 'Ada',
-      password: customer.password,
-      trackers: customer.trackers,
-      visitors: organisations.map(({ addresses, name }) => ({ address: addresses[0] as string, name })),
-    };
+    const customer = await welcome(past, site);
+    await live(past, customer, organisations, period);
+    return { organisations, trackers: customer.trackers, user: 'Ada', password: customer.password };
   } finally {
     await past.close();
   }
 }
 
-const must = <T>(result: Result<T, string>): T => {
+function must<T>(result: Result<T, string>): T {
   if (!result.ok) throw new Error(`the demo's history was refused: ${result.refusal}`);
   return result.value;
-};
-
-/** The customer's first day: an account, keys, websites and endpoints. */
-async function welcome(past: Past, { pageOrigin, receiver }: Places): Promise<Customer> {
-  const { store, clock, pool } = past.runtime;
-  const context = () => ownContext(clock);
-  const { partner_id: partnerId } = must(await createPartner(store, CUSTOMER, context()));
-  const { user_id: ownerId } = must(
-    await createUser(store, { partner_id: partnerId, name: 'Ada' }, context()),
-  );
-  const password = newPassword();
-  const hash = await hashPassword(password);
-  await setInitialPassword(pool, { userId: ownerId, hash, at: clock.now() });
-  const makeKey = async (name: string): Promise<string> => {
-    const wanted = { partner_id: partnerId, name, limits: DEFAULT_LIMITS, api_key: newApiKey() };
-    return must(await createKey(store, { ...wanted, by: 'operator' }, context())).api_key;
-  };
-  const keys = {
-    crm: await makeKey(KEYS.crm),
-    form: await makeKey(KEYS.form),
-    notebook: await makeKey(KEYS.notebook),
-  };
-  await past.caughtUp();
-  const trackers: string[] = [];
-  for (const { name, origin, reference } of SITES) {
-    past.advanceTo(clock.now() + MINUTE);
-    const body = { name, origins: [origin, pageOrigin], customer_reference: reference };
-    trackers.push((await past.call(keys.crm, 'POST', '/v1/trackers', { body })).id);
-  }
-  const endpoint = async (body: object): Promise<string> =>
-    (await past.call(keys.crm, 'POST', '/v1/webhooks', { body })).id;
-  const events = ['session.created', 'reveal.completed'];
-  const crmEndpoint = await endpoint({ name: 'CRM', url: `${receiver}/crm`, events });
-  const [, pricing] = trackers;
-  await endpoint({
-    name: 'Sales chat',
-    url: `${receiver}/chat`,
-    events: ['session.created'],
-    tracker_id: pricing,
-  });
-  await past.caughtUp();
-  return { keys, trackers, crmEndpoint, partnerId, ownerId, password };
 }
 
-interface Happening {
-  readonly at: number;
-  readonly run: () => Promise<unknown>;
+type Customer = Awaited<ReturnType<typeof welcome>>;
+
+/** The customer's first hour: an account, users, keys, websites and endpoints. */
+async function welcome({ runtime, call, caughtUp, advanceTo }: Past, site: string) {
+  const { store, clock, pool } = runtime;
+  const advance = () => advanceTo(clock.now() + MINUTE);
+  const context = () => ownContext(clock);
+  const { partner_id } = must(await createPartner(store, 'Fernhill Software', context()));
+  const { user_id } = must(await createUser(store, { partner_id, name: 'Ada' }, context()));
+  const password = newPassword();
+  const hash = await hashPassword(password);
+  await setInitialPassword(pool, { userId: user_id, hash, at: clock.now() });
+  const makeKey = async (name: string, limits = {}) => {
+    advance();
+    const key = { partner_id, name, api_key: newApiKey(), by: 'operator' } as const;
+    const made = await createKey(store, { ...key, limits: { ...DEFAULT_LIMITS, ...limits } }, context());
+    return must(made).api_key;
+  };
+  const [crm, form] = [await makeKey('CRM sync'), await makeKey('Sign-up form')];
+  const notebook = await makeKey('Data team notebook', { new_enrichments_per_day: 60 });
+  await caughtUp();
+  const make = async (path: string, body: object): Promise<string> => {
+    advance();
+    return (await call(crm, 'POST', path, { body })).id;
+  };
+  const trackers: string[] = [];
+  for (const [name, origin, customer_reference] of SITES)
+    trackers.push(await make('/v1/trackers', { name, origins: [origin, site], customer_reference }));
+  await make('/v1/webhooks', { name: 'CRM', url: `${site}/crm`, events: ['reveal.completed'] });
+  const ofPricing = { tracker_id: trackers[PRICING], events: ['session.created'] };
+  const endpoint = await make('/v1/webhooks', { name: 'Sales chat', url: `${site}/chat`, ...ofPricing });
+  return { partner_id, user_id, password, crm, form, notebook, trackers, endpoint };
 }
 
 /** Lets everything happen in the order of its time. */
-async function live(
-  past: Past,
-  customer: Customer,
-  organisations: readonly Organisation[],
-  { start, now }: { readonly start: number; readonly now: number },
-  random: () => number,
-): Promise<void> {
-  const { runtime } = past;
-  const isOutage = outageBefore(now);
-  const recordAttempts = createPastAttempts({
-    ...runtime,
-    retryBaseMs: runtime.config.RETRY_BASE_SECONDS * 1_000,
-    isDown: (webhookId, at) => webhookId === customer.crmEndpoint && isOutage(at),
-    random,
-  });
-  let captures: Promise<unknown>[] = [];
+async function live(past: Past, customer: Customer, organisations: readonly Organisation[], period: Period) {
+  const { runtime, advanceTo, caughtUp } = past;
+  const { store, clock } = runtime;
+  const { start, now } = period;
+  const { partner_id, user_id, form, notebook, endpoint } = customer;
+  const isDown = (webhookId: string, at: number) => webhookId === endpoint && isOutage(period, at);
+  const attempts = createPastAttempts(past, isDown);
+  const happenings: { readonly at: number; readonly run: () => Promise<unknown> }[] = [];
+  const happen = (at: number, run: () => Promise<unknown>) => void happenings.push({ at, run });
+  const reveal = createReveals(past, customer);
+  for (let day = Math.floor(start / DAY) * DAY; day < now; day += DAY) {
+    const isWeekend = new Date(day).getUTCDay() % 6 === 0;
+    happen(day + MINUTE, past.runJobs);
+    happen(day + 10.1 * HOUR, () => lookUp(past, form, organisations, isWeekend ? 6 : 18));
+    // The first day counts as a working day: there is a bill of the month that it may be the last of.
+    if (isWeekend && day > start) continue;
+    happen(day + 8.2 * HOUR, () => reveal('crm', 12));
+    happen(day + 14.5 * HOUR, () => reveal('user', 4));
+  }
+  for (let week = 0; week < 4; week += 1)
+    happen(now - week * 7 * DAY - 40 * MINUTE, () => lookUp(past, notebook, organisations, 55));
+  const ben = { partner_id, name: 'Ben', role: 'read-only' } as const;
+  const byAda = () => ({ ...ownContext(clock, partner_id), userId: user_id });
+  happen(now - 4 * DAY, async () => must(await createUser(store, ben, byAda())));
+  happen(now - MINUTE, async () => undefined);
+
+  const captures: Promise<unknown>[] = [];
   const settle = async (): Promise<void> => {
-    await Promise.all(captures);
-    captures = [];
-    await past.caughtUp();
-    await recordAttempts(runtime.clock.now());
+    await Promise.all(captures.splice(0));
+    await caughtUp();
+    await attempts.readQueued();
   };
-
-  const visits = planVisits(organisations, { start, now }, random);
-  const happenings: Happening[] = [];
-  const everyDay = (hour: number, run: (day: number) => Promise<unknown>, weekdaysOnly = true): void => {
-    for (let day = 0; day <= DAYS; day += 1) {
-      const at = Math.floor(start / DAY) * DAY + day * DAY + hour * HOUR;
-      const weekday = new Date(at).getUTCDay();
-      if (at < start + HOUR || at > now - MINUTE || (weekdaysOnly && weekday % 6 === 0)) continue;
-      happenings.push({ at, run: () => run(day) });
-    }
-  };
-  const feed = { cursor: '' };
-  everyDay(8.25, () => revealSome(past, customer, feed, random, settle));
-  everyDay(14.5, () => revealSome(past, customer, feed, random, settle));
-  everyDay(10.1, () => lookUp(past, customer.keys.form, organisations, 14, random));
-  everyDay(11.6, (day) =>
-    day % 7 === 2 ? lookUp(past, customer.keys.notebook, organisations, 60, random) : Promise.resolve(),
-  );
-  everyDay(0.02, past.dailyJobs, false);
-  happenings.push({ at: start + 3 * DAY, run: () => inviteColleague(past, customer) });
-  happenings.sort((a, b) => a.at - b.at);
-
-  const nextVisit = visits.values();
-  let visit = nextVisit.next().value;
-  for (const happening of [...happenings, { at: now - MINUTE, run: async () => undefined }]) {
-    for (; visit !== undefined && visit.at <= happening.at; visit = nextVisit.next().value) {
-      past.advanceTo(visit.at);
+  const visits = planVisits(organisations, period).values();
+  let visit = visits.next().value;
+  let together = 0;
+  for (const { at, run } of happenings.sort((a, b) => a.at - b.at)) {
+    if (at < start + HOUR || at > now - MINUTE) continue;
+    for (; visit !== undefined && visit.at <= at; visit = visits.next().value) {
+      await attempts.makeUntil(visit.at);
+      if (visit.at > together) {
+        await Promise.all(captures.splice(0));
+        together = visit.at + TOGETHER_MS;
+      }
+      advanceTo(visit.at);
       captures.push(capture(past, customer.trackers, visit));
+      // The server reads the clock as it takes the request.
       await nextTurn();
-      if (captures.length >= AT_ONCE) await Promise.all(captures.splice(0));
+      if (visit.isFirstOfTab && visit.site === PRICING) await settle();
     }
-    past.advanceTo(happening.at);
     await settle();
-    await happening.run();
+    await attempts.makeUntil(at);
+    advanceTo(at);
+    await run();
+    await settle();
   }
-  await settle();
+  await attempts.makeUntil(now);
+  advanceTo(Date.now());
+  await caughtUp();
 }
 
-function capture(past: Past, trackers: readonly string[], visit: PlannedVisit): Promise<unknown> {
-  const { token, address, labels, site } = visit;
-  return past.call(null, 'POST', '/tracking/collect', {
-    headers: {
-      origin: SITES[site]?.origin ?? '',
-      'content-type': 'text/plain',
-      'x-forwarded-for': address,
-    },
-    body: JSON.stringify({ tracker_id: trackers[site], token, visit_id: randomUUID(), custom: labels }),
+const capture = ({ call }: Past, trackers: readonly string[], { site, address, token, custom }: Visit) =>
+  call(null, 'POST', '/tracking/collect', {
+    headers: { origin: SITES[site]?.[1] ?? '', 'content-type': 'text/plain', 'x-forwarded-for': address },
+    body: JSON.stringify({ tracker_id: trackers[site], token, visit_id: randomUUID(), custom }),
   });
-}
 
-/** The CRM reads the feed on from where it was, and reveals some of the new sessions. */
-async function revealSome(
-  past: Past,
-  { keys: { crm } }: Customer,
-  feed: { cursor: string },
-  random: () => number,
-  settle: () => Promise<void>,
-): Promise<void> {
-  const seen: string[] = [];
-  for (let hasMore = true; hasMore; ) {
-    const cursor = feed.cursor === '' ? '' : `&cursor=${encodeURIComponent(feed.cursor)}`;
-    const page = await past.call(crm, 'GET', `/v1/sessions?limit=100${cursor}`);
-    seen.push(...page.sessions.map((session: { session_id: string }) => session.session_id));
-    feed.cursor = page.next_cursor;
-    hasMore = page.has_more;
-  }
-  const chosen = seen.filter(() => random() < REVEALS_AT_ONCE / seen.length);
-  const { clock } = past.runtime;
-  const revealing: Promise<unknown>[] = [];
-  for (const sessionId of chosen) {
-    past.advanceTo(clock.now() + 250);
-    const headers = { 'idempotency-key': randomUUID() };
-    revealing.push(past.call(crm, 'POST', `/v1/sessions/${sessionId}/reveal`, { headers }));
-    await nextTurn();
-  }
-  await Promise.all(revealing);
-  await past.caughtUp();
-  past.advanceTo(clock.now() + 600);
-  await past.enriched();
-  await settle();
+/** Returns what reads the feed on from where it was, and reveals some of the new sessions: by a key, or by a user. */
+function createReveals(past: Past, { crm, partner_id, user_id }: Customer) {
+  let cursor = '';
+  return async (by: 'crm' | 'user', count: number): Promise<void> => {
+    const revealing: Promise<unknown>[] = [];
+    const seen: { readonly session_id: string }[] = [];
+    for (let hasMore = true; hasMore; ) {
+      const page = await past.call(crm, 'GET', `/v1/sessions?limit=100${cursor}`);
+      seen.push(...page.sessions);
+      cursor = `&cursor=${encodeURIComponent(page.next_cursor)}`;
+      hasMore = page.has_more;
+    }
+    for (const { session_id } of seen.filter(() => Math.random() < count / seen.length)) {
+      past.advanceTo(past.runtime.clock.now() + 200);
+      const headers = { 'idempotency-key': randomUUID() };
+      const byKey = () => past.call(crm, 'POST', `/v1/sessions/${session_id}/reveal`, { headers });
+      revealing.push(by === 'crm' ? byKey() : past.reveal(partner_id, user_id, session_id));
+      await nextTurn();
+    }
+    await Promise.all(revealing);
+    await past.enriched();
+  };
 }
 
 /** A key asks for addresses: each by POST, and by GET a moment later. */
-async function lookUp(
-  past: Past,
-  key: string,
-  organisations: readonly Organisation[],
-  count: number,
-  random: () => number,
-): Promise<void> {
-  const { clock } = past.runtime;
-  const asked = Array.from({ length: count }, () => {
-    const { addresses } = organisations[Math.floor(random() * organisations.length)] as Organisation;
-    return addresses[Math.floor(random() * addresses.length)] as string;
-  });
+async function lookUp(past: Past, key: string, organisations: readonly Organisation[], count: number) {
+  const asked = Array.from({ length: count }, () => addressOf(pick(organisations), 40));
   const inTurn = async (call: (ip: string) => Promise<unknown>): Promise<void> => {
     for (const some of inChunks(asked, LOOKUPS_A_SECOND)) {
-      past.advanceTo(clock.now() + 1_000);
+      past.advanceTo(past.runtime.clock.now() + 1_000);
       await Promise.all(some.map(call));
     }
-    await past.caughtUp();
+    await past.enriched();
   };
   await inTurn((ip) => past.call(key, 'POST', '/v1/lookup', { body: { ip } }));
-  past.advanceTo(clock.now() + 900);
-  await past.enriched();
   await inTurn((ip) => past.call(key, 'GET', `/v1/lookup?ip=${ip}`));
-}
-
-async function inviteColleague(past: Past, { partnerId, ownerId }: Customer): Promise<void> {
-  const { store, clock, db } = past.runtime;
-  const invitation = { partner_id: partnerId, role: 'read-only', note: 'Ben, sales' } as const;
-  const byOwner = { ...ownContext(clock, partnerId), userId: ownerId };
-  const { token } = must(await invite(store, invitation, byOwner));
-  await past.caughtUp();
-  past.advanceTo(clock.now() + 20 * MINUTE);
-  const found = await findInvitation(db, invitationDigest(token));
-  if (found === null) throw new Error('the invitation is not there');
-  const { invitation_id, partner_id, role } = found;
-  must(await acceptInvitation(store, { invitation_id, partner_id, role, name: 'Ben' }, ownContext(clock)));
 }

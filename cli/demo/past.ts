@@ -1,12 +1,17 @@
 /** The product in this process under a clock that is set by hand: its API, its projections and its processors. */
+import { randomUUID } from 'node:crypto';
 import { buildApi } from '../../bin/api.ts';
 import { CONSUMERS, leadGroups } from '../../bin/groups.ts';
 import { billingWork } from '../../bin/modules/billing.ts';
 import { serviceUrl } from '../../bin/modules/domains.ts';
 import { lookupWork, usageWork } from '../../bin/modules/lookup.ts';
-import { openRuntime, type Runtime } from '../../bin/runtime.ts';
+import { depsOfReveals } from '../../bin/modules/reveals.ts';
+import { openRuntime } from '../../bin/runtime.ts';
 import { openWorkerContext } from '../../bin/worker-context.ts';
 import { workerGroups } from '../../bin/workers.ts';
+import { ownContext } from '../../commands/handle.ts';
+import { createRevealSession } from '../../commands/reveals/reveal-session.ts';
+import { createTrackerCommands } from '../../commands/trackers/manage-trackers.ts';
 import { systemClock } from '../../platform/clock/clock.ts';
 import { pause } from '../../platform/clock/waiting.ts';
 import type { Config } from '../../platform/config/config.ts';
@@ -15,92 +20,78 @@ import type { Logger } from '../../platform/telemetry/log.ts';
 import { createMetrics } from '../../platform/telemetry/metrics.ts';
 import { countOpenWork } from '../../queries/lookup/lookups.ts';
 
-export interface Past {
-  readonly runtime: Runtime;
-  /** Sets the clock to an instant, milliseconds; an earlier one is ignored. */
-  advanceTo(at: number): void;
-  /** Calls the API as a partner does. `key`: null for the pixel. @throws Error on a refusal */
-  call(key: string | null, method: 'GET' | 'POST', url: string, sent?: Sent): Promise<Answer>;
-  /** Waits until all projections and processors have handled what is in the log. */
-  caughtUp(): Promise<void>;
-  /** Waits until no enrichment is open. */
-  enriched(): Promise<void>;
-  /** Runs the jobs that are due daily. */
-  dailyJobs(): Promise<void>;
-  close(): Promise<void>;
-}
-
-interface Sent {
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: object | string;
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: answers of the API, whose fields its own tests check
-type Answer = any;
-
 const CAUGHT_UP_MS = 30_000;
 const POLL_MS = 5;
+const ENRICHED_MS = 500;
 
-/** @param start milliseconds: where its clock begins */
-export async function openPast(config: Config, log: Logger, start: number): Promise<Past> {
+type Sent = { readonly headers?: Readonly<Record<string, string>>; readonly body?: object | string };
+
+export type Past = Awaited<ReturnType<typeof openPast>>;
+
+/** Opens all of the product but what sends webhooks. @param start where its clock begins, milliseconds */
+export async function openPast(config: Config, log: Logger, start: number) {
   let time = start;
-  const clock = { now: () => time };
-  const runtime = await openRuntime(config, log, 'own', { clock });
-  const { databaseUrl: url, store, tail, progress, processed, pool } = runtime;
-  // Leases tell which process lives now, and not what happened.
+  const runtime = await openRuntime(config, log, 'own', { clock: { now: () => time } });
+  const { databaseUrl: url, store, clock, tail, progress, processed, pool } = runtime;
+  // Leases say which process lives now, and nothing of what happened.
   const leases = await enterLeases({ url, role: 'command', clock: systemClock, log });
-  runtime.otherProcesses.run = leases.hasOthers;
   runtime.providers.configured = leases.providers;
-  const context = openWorkerContext(runtime, leases, createMetrics(), undefined);
+  const work = openWorkerContext(runtime, leases, createMetrics(), undefined);
   leadGroups(leases, workerGroups(runtime, leases), runtime);
-  const enriching = await lookupWork(context).start?.();
-  const publicUrl = serviceUrl(config);
-  const api = await buildApi(runtime, leases, publicUrl, () => true);
+  const enriching = await lookupWork(work).start?.();
+  const api = await buildApi(runtime, leases, serviceUrl(config), () => true);
+  const { host } = new URL(serviceUrl(config));
+  const trackerCommands = createTrackerCommands(store, config.TRACKERS_PER_PARTNER);
+  const revealSession = createRevealSession(depsOfReveals({ ...work, trackerCommands }));
   const ending = new AbortController();
-  const jobs = [billingWork(context), usageWork(context)].flatMap((work) => work.jobs?.(ending.signal) ?? []);
+  const jobs = [billingWork(work), usageWork(work)].flatMap((module) => module.jobs?.(ending.signal) ?? []);
 
+  /** Waits until all projections and processors have handled what is in the log. */
   const caughtUp = async (): Promise<void> => {
-    for (;;) {
-      const head = await store.head();
-      const [projections, processors] = [
-        progress.reached(CONSUMERS.projections, head, CAUGHT_UP_MS),
-        processed.reached(CONSUMERS.processors, head, CAUGHT_UP_MS),
-      ];
+    for (let head = null; head !== (await store.head()); ) {
+      head = await store.head();
+      const projections = progress.reached(CONSUMERS.projections, head, CAUGHT_UP_MS);
+      const processors = processed.reached(CONSUMERS.processors, head, CAUGHT_UP_MS);
       tail.hurry();
       if (!(await projections) || !(await processors)) throw new Error('the read models do not catch up');
-      if ((await store.head()) === head) return;
     }
   };
   return {
     runtime,
     caughtUp,
-    advanceTo: (at) => {
+    /** Sets the clock to an instant, milliseconds; it never goes back. */
+    advanceTo: (at: number): void => {
       time = Math.max(time, at);
     },
-    call: async (key, method, path, { headers = {}, body } = {}) => {
+    /** Calls the API. `key`: null for the pixel. @throws Error on a refusal */
+    call: async (key: string | null, method: 'GET' | 'POST', path: string, { headers, body }: Sent = {}) => {
       const answer = await api.app.inject({
-        method,
-        url: path,
-        headers: {
-          host: new URL(publicUrl).host,
-          ...(key === null ? {} : { authorization: `Bearer ${key}` }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { payload: body }),
+        ...{ method, url: path, ...(body && { payload: body }) },
+        headers: { host, ...(key && { authorization: `Bearer ${key}` }), ...headers },
       });
-      if (answer.statusCode >= 400 && answer.statusCode !== 404)
+      if (answer.statusCode >= 400)
         throw new Error(`${method} ${path} answered ${answer.statusCode}: ${answer.body}`);
       return answer.body === '' ? null : answer.json();
     },
-    enriched: async () => {
+    /** Reveals a session as a user of the dashboard. */
+    reveal: (partnerId: string, userId: string, sessionId: string) =>
+      revealSession(
+        { partnerId, sessionId, idempotencyKey: randomUUID() },
+        { ...ownContext(clock, partnerId), userId },
+      ),
+    /** Lets half a second pass, in which what was asked for is enriched. */
+    enriched: async (): Promise<void> => {
+      await caughtUp();
+      time += ENRICHED_MS;
       enriching?.nudge?.();
       while ((await countOpenWork(pool, 1)) > 0) await pause(POLL_MS);
       await caughtUp();
     },
-    dailyJobs: async () => {
+    /** Runs what is due each day. */
+    runJobs: async (): Promise<void> => {
       for (const [, run] of jobs) await run();
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       ending.abort();
       await api.close();
       await enriching?.stop();

@@ -9,6 +9,8 @@ export interface DestinationPolicy {
   readonly allowPorts: readonly number[];
   /** CIDR blocks that are allowed besides public addresses. */
   readonly allowNetworks: readonly string[];
+  /** Whether these blocks alone are allowed, and no name is asked of DNS: nothing leaves the machine of a demo. */
+  readonly onlyNetworks?: boolean;
   /** Origins of the service itself, which no webhook may be sent to. */
   readonly ownOrigins: readonly string[];
 }
@@ -46,7 +48,7 @@ export function parseDestination(
 
 /** Returns whether a webhook may be sent to this address: public, or in one of the policy's networks. */
 export const isAllowedAddress = (ip: string, policy: DestinationPolicy): boolean =>
-  parsePublicAddress(ip) !== null || isIn(prepared(policy).networks, ip);
+  (!policy.onlyNetworks && parsePublicAddress(ip) !== null) || isIn(prepared(policy).networks, ip);
 
 /** Returns whether the name means the machine itself (RFC 6761, 6.3); DNS is never asked for it. */
 export const isLocalhost = (name: string): boolean => LOCALHOST.test(name);
@@ -84,6 +86,7 @@ function isAllowedHost(host: string, url: URL, policy: DestinationPolicy): boole
   // Unusual spellings of IPv4 addresses look like names, but the URL parser converts them.
   if (host !== url.hostname) return false;
   if (isLocalhost(host)) return ['127.0.0.1', '::1'].some((ip) => isAllowedAddress(ip, policy));
+  if (policy.onlyNetworks) return false;
   const labels = host.split('.');
   return host.length <= MAX_NAME_LENGTH && labels.length > 1 && labels.every((label) => LABEL.test(label));
 }

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { hostName } from '../../domain/kernel/text.ts';
+import { isDemoFolder } from './data-folder.ts';
 import { readDatabaseUrl } from './database-url.ts';
 import {
   isProviderName,
@@ -166,6 +167,8 @@ export type Config = z.output<typeof environment> & {
   readonly unsafe: readonly string[];
   /** Names of the set variables that an earlier version read and this one does not. */
   readonly gone: readonly string[];
+  /** Whether `DATA_DIR` is the folder of a demo. */
+  readonly isDemo: boolean;
 };
 
 const FOR_TESTS = [
@@ -207,6 +210,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     providers,
     unsafe: FOR_TESTS.filter(isGiven),
     gone: GONE.filter(isGiven),
+    isDemo: isDemoFolder(parsed.data.DATA_DIR),
   };
 }
 

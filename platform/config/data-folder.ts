@@ -1,8 +1,23 @@
-import { accessSync, chmodSync, constants, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 /** The data folder cannot be used, or other users can change it. The message is one line for the operator. */
 export class DataFolderError extends Error {}
+
+/** The file that marks the data folder of `doorplate demo`. */
+export const DEMO_MARK = 'doorplate-demo.json';
+
+/** Returns whether the data folder is a demo's: its pages say so, and nothing is sent from it to other machines. */
+export const isDemoFolder = (dataDir: string): boolean => existsSync(join(dataDir, DEMO_MARK));
 
 /** Contents of a folder that other users must not be able to change. */
 export interface Contents {

@@ -6,20 +6,20 @@ const FLUSH_MS = 5_000;
 
 /** Records every few seconds when keys were last used, so that owners see which keys are unused. Decides nothing. */
 export function createKeyUses({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) {
-  const used = new Set<string>();
+  /** When each key was last used, milliseconds. */
+  const used = new Map<string, number>();
   const flush = async (): Promise<void> => {
     if (used.size === 0) return;
-    const keys = [...used];
-    const now = clock.now();
+    const [keys, times] = [[...used.keys()], [...used.values()].map((at) => new Date(at))];
     used.clear();
     await pool
       .query(
-        `insert into work.key_use (key_id, used_at) select key_id, $2 from unnest($1::text[]) as k (key_id)
+        `insert into work.key_use (key_id, used_at) select key_id, used_at from unnest($1::text[], $2::timestamptz[]) as k (key_id, used_at)
          order by key_id
          on conflict (key_id) do update
            set used_at = case when key_use.used_at > $3 then excluded.used_at
                               else greatest(key_use.used_at, excluded.used_at) end`,
-        [keys, new Date(now), new Date(aheadAfter(now))],
+        [keys, times, new Date(aheadAfter(clock.now()))],
       )
       // Said again at the key's next use.
       .catch(() => undefined);
@@ -28,7 +28,7 @@ export function createKeyUses({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clo
   return {
     /** Takes down that the key was used now. */
     note: ({ key_id }: { readonly key_id: string }): void => {
-      used.add(key_id);
+      used.set(key_id, clock.now());
       flushing.soon();
     },
     close: async (): Promise<void> => {

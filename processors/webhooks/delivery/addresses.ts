@@ -103,12 +103,14 @@ export function destinationPolicy(
     | 'WEBHOOK_ALLOW_HTTP'
     | 'WEBHOOK_ALLOW_NETWORKS'
     | 'WEBHOOK_ALLOW_PORTS'
+    | 'isDemo'
   >,
 ): DestinationPolicy {
   return {
     allowHttp: config.WEBHOOK_ALLOW_HTTP,
     allowPorts: config.WEBHOOK_ALLOW_PORTS,
     allowNetworks: config.WEBHOOK_ALLOW_NETWORKS,
+    onlyNetworks: config.isDemo,
     ownOrigins: [
       ...(config.PUBLIC_URL === undefined ? [] : [config.PUBLIC_URL]),
       ...config.PUBLIC_HOSTS.map((host) => `https://${host}`),
