@@ -105,13 +105,13 @@ async function live(past: Past, customer: Customer, organisations: readonly Orga
   for (let day = Math.floor(start / DAY) * DAY; day < now; day += DAY) {
     const isWeekend = new Date(day).getUTCDay() % 6 === 0;
     happen(day + MINUTE, past.runJobs);
-    happen(day + 10.1 * HOUR, () => lookUp(past, form, organisations, isWeekend ? 6 : 18));
+    happen(day + 10.1 * HOUR, () => lookUp(past, form, organisations, isWeekend ? 3 : 9));
     // The first day counts as a working day: there is a bill of the month that it may be the last of.
     if (isWeekend && day > start) continue;
     happen(day + 8.2 * HOUR, () => reveal('crm', 12));
     happen(day + 14.5 * HOUR, () => reveal('user', 4));
   }
-  for (let week = 0; week < 4; week += 1)
+  for (let week = 0; week < 3; week += 1)
     happen(now - week * 7 * DAY - 40 * MINUTE, () => lookUp(past, notebook, organisations, 55));
   const ben = { partner_id, name: 'Ben', role: 'read-only' } as const;
   const byAda = () => ({ ...ownContext(clock, partner_id), userId: user_id });
@@ -133,6 +133,7 @@ async function live(past: Past, customer: Customer, organisations: readonly Orga
       await attempts.makeUntil(visit.at);
       if (visit.at > together) {
         await Promise.all(captures.splice(0));
+        await runtime.evidence.flush();
         together = visit.at + TOGETHER_MS;
       }
       advanceTo(visit.at);
