@@ -341,3 +341,12 @@ describe('a resolved address', () => {
     expect(isOwnAddress(ip, port, LOOPBACK)).toBe(own);
   });
 });
+
+it('allows nothing but its networks where it says so, and no name, which DNS would be asked for', () => {
+  const demo: DestinationPolicy = { ...LOOPBACK, onlyNetworks: true };
+  expect(accepts('http://127.0.0.1:8080/crm', demo)).toBe(true);
+  expect(accepts('http://localhost:8080/crm', demo)).toBe(true);
+  for (const url of ['https://8.8.8.8/', 'https://[2606:4700::1111]/', 'https://receiver.example.com/'])
+    expect(accepts(url, demo), url).toBe(false);
+  expect(isAllowedAddress('8.8.8.8', demo)).toBe(false);
+});
