@@ -26,7 +26,7 @@ const SITES = [
   ['Documentation', 'https://docs.fernhill.example', 'fernhill-docs'],
 ] as const;
 /** Visits that are nearer to each other are captured side by side. */
-const TOGETHER_MS = 30 * MINUTE;
+const TOGETHER_MS = HOUR;
 /** Below a key's limit. */
 const LOOKUPS_A_SECOND = 20;
 

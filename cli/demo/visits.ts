@@ -4,14 +4,14 @@ import { DAY, HOUR, MINUTE } from '../../domain/kernel/time.ts';
 import { type Organisation, pick } from './organisations.ts';
 
 const VISITS = 4_000;
-/** When the webhook endpoint went down, milliseconds before now, and for how long. */
-const OUTAGE_BEGAN = 190 * MINUTE;
+/** When the endpoint went down, milliseconds before now, and for how long: retries that are left are due in half an hour at the earliest. */
+const OUTAGE_BEGAN = 250 * MINUTE;
 const OUTAGE_MS = 2 * HOUR;
 /** Tabs that open during the outage at any time of day, so that there is something to deliver. */
 const TABS_IN_OUTAGE = 30;
 /** Index of the website whose sessions a webhook endpoint is told. */
 export const PRICING = 1;
-const SITES = [0, 0, 0, PRICING, 2];
+const SITES = [0, 0, 0, 0, PRICING, 2, 2];
 const CAMPAIGNS = ['newsletter', 'partner-page', 'search', 'trade-fair'];
 
 export interface Period {
