@@ -32,7 +32,7 @@ export async function startSite(
     response.writeHead(200, headers).end(`<!doctype html>
 ${html`<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>Demo · ${PAGES[page]?.[1]}</title><link rel="icon" href="data:,">
-<style>body { font: 1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1rem }</style>
+<style>html { background: Canvas } body { font: 1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; padding: 0 1rem }</style>
 <nav>${PAGES.map(([to, title]) => html`<a href="${to}">${title}</a> `)}</nav>
 <main><h1>${PAGES[page]?.[1]}</h1>
 <p>A page of the made-up customer, with the pixel on it. Your visit was sent as one from <strong>${network}.10</strong>, which
