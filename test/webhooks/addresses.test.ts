@@ -273,6 +273,7 @@ describe('the destination policy of webhooks', () => {
       allowHttp: false,
       allowPorts: [],
       allowNetworks: [],
+      onlyNetworks: false,
       ownOrigins: ['https://doorplate.example', 'https://former.example', 'http://127.0.0.1:3000'],
     });
   });
