@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { ownContext, toNewEvents } from '../../commands/handle.ts';
 import { changePartner } from '../../commands/partners/manage-partner.ts';
@@ -10,17 +10,26 @@ import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts
 import { type LoggedIn, loggedIn, makeUser } from '../support/dashboard.ts';
 import { aDelivery, attempted, queued, type TestDelivery, type TestEndpoint } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
 
 const clock = manualClock();
 let api: TestApi;
 let key: Key;
 let receiver: Receiver;
 let status = 204;
+/** The only secret that the receiver knows; null: it verifies nothing. */
+let verifiesBy: string | null = null;
 let page: LoggedIn;
 let endpoint: TestEndpoint;
+/** The endpoint's first one. */
+let secret: string;
 beforeAll(async () => {
-  receiver = await startReceiver({ answer: (_request, response) => void response.writeHead(status).end() });
+  receiver = await startReceiver({
+    answer: (request, response) => {
+      const isAccepted = verifiesBy === null || isSignedBy(verifiesBy, request);
+      response.writeHead(isAccepted ? status : 401).end();
+    },
+  });
   api = await startApi({
     clock,
     env: {
@@ -34,6 +43,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   clock.advance(MINUTE);
   status = 204;
+  verifiesBy = null;
   key = await api.key();
   page = await loggedIn(api, await makeUser(api, key.partner_id));
   endpoint = await newEndpoint();
@@ -51,7 +61,14 @@ const newEndpoint = async (): Promise<TestEndpoint> => {
   };
   const made = await api.inject(key, { method: 'POST', url: '/v1/webhooks', payload });
   expect(made.statusCode, made.body).toBe(201);
+  secret = made.json().signing_secret;
   return { webhook_id: made.json().id, partner_id: key.partner_id };
+};
+const isSignedBy = (whsec: string, { headers, body }: Received): boolean => {
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
+  const expected = createHmac('sha256', Buffer.from(whsec.slice('whsec_'.length), 'base64'));
+  const signature = `v1,${expected.update(signed).digest('base64')}`;
+  return String(headers['webhook-signature']).split(' ').includes(signature);
 };
 const append = async (...events: DeliveryEvent[]): Promise<void> => {
   const context = { correlationId: 'c', causationId: 'c', at: clock.now() };
@@ -378,14 +395,45 @@ describe('the rotation of a secret', () => {
     await eventually(
       'the test was accepted',
       () => textOf(at('/rotate')),
-      (text) => text.includes('was accepted'),
+      (text) => text.includes('was accepted with the new secret'),
     );
-    const signatures = receiver.requests.at(-1)?.headers['webhook-signature'];
-    expect(String(signatures).split(' ')).toHaveLength(2);
     clock.advance(DAY);
     page = await loggedIn(api, await makeUser(api, key.partner_id));
     expect(await textOf(at('/rotate'))).toContain('Rotate the secret of');
     expect(await textOf(at())).toContain('one secret signs');
+  });
+});
+
+describe('the test of a rotation', () => {
+  const shows = (wanted: string) =>
+    eventually(
+      `the page says “${wanted}”`,
+      () => textOf(at('/rotate')),
+      (text) => text.includes(wanted),
+    );
+
+  it('is not accepted by a receiver that knows the old secret alone, and delays no other delivery', async () => {
+    verifiesBy = secret;
+    const rotated = (await page.send(at('/rotate'))).body;
+    await page.send(at('/test'), { from: 'rotation' });
+    await shows('was not accepted: HTTP 401');
+    expect(await textOf(at())).not.toContain('Failing');
+    verifiesBy = /whsec_[A-Za-z0-9+/=]{44}/.exec(rotated)?.[0] ?? '';
+    await page.send(at('/test'), { from: 'rotation' });
+    await shows('was accepted with the new secret');
+  });
+
+  it('shows nothing of the new secret where both signed it', async () => {
+    verifiesBy = secret;
+    await page.send(at('/rotate'));
+    await page.send(at('/test'));
+    await shows('was signed by both secrets and accepted');
+  });
+
+  it('asks whether the new secret is kept before it leaves the page that shows it', async () => {
+    const rotated = (await page.send(at('/rotate'))).body;
+    expect(rotated).toMatch(/<input type="checkbox" name="kept" value="yes"\s+required>/);
+    expect((await page.get(at('/rotate'))).body).not.toContain('name="kept"');
   });
 });
 

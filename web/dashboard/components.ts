@@ -74,8 +74,15 @@ export const proofField = (
   html`<input type="text" value="${user.name}" autocomplete="username" readonly hidden>
     ${field(label, 'proof', { id, type: 'password', required: true, autocomplete: 'current-password' })}`;
 
-export const checkbox = (label: string, name: string, value: string, checked: boolean): Html =>
-  html`<label class="check"><input type="checkbox" name="${name}" value="${value}" ${checked && html`checked`}>
+/** `required`: the form is not sent without it. */
+export const checkbox = (
+  label: string,
+  name: string,
+  value: string,
+  checked: boolean,
+  required = false,
+): Html =>
+  html`<label class="check"><input type="checkbox" name="${name}" value="${value}" ${checked && html`checked`} ${required && html`required`}>
     ${label}</label>`;
 
 /** A select with one choice; `''` stands for all. */

@@ -111,6 +111,7 @@ const changing = rowSql(DELIVERY_COLUMNS, [
   'webhook_id',
   'partner_id',
   'created_at',
+  'newest_secret_only',
 ]);
 const total = rowSql(TOTAL_COLUMNS);
 const attemptHour = rowSql(ATTEMPT_HOUR_COLUMNS);

@@ -22,6 +22,22 @@ function addCopyButtons(part) {
 }
 addCopyButtons(document);
 
+/** A secret that nobody can show again: leaving its page asks first, until it was copied or its reader says that it is kept. */
+const once = document.querySelector('[data-once]');
+if (once !== null) {
+  let isKept = false;
+  const keep = () => {
+    isKept = true;
+  };
+  once.querySelector('button').addEventListener('click', keep);
+  once.addEventListener('copy', keep);
+  for (const kept of document.querySelectorAll('[data-kept], input[name=kept]'))
+    kept.addEventListener('click', keep);
+  addEventListener('beforeunload', (event) => {
+    if (!isKept) event.preventDefault();
+  });
+}
+
 /** What was done is said once, and not again by a reload. */
 const here = new URL(location.href);
 if (here.searchParams.has('said')) {

@@ -64,12 +64,12 @@ const EVENTS = [
   ['reveal.completed', 'A reveal is complete'],
 ] as const;
 
-/** Sends a sample of an event, with made-up data, to one endpoint. The API has no route for it. */
+/** Sends to one endpoint what the API has no route for: a sample of an event, with made-up data, or the test of a rotation. */
 export type SendSample = (
   partnerId: string,
   webhookId: string,
   command: ReturnType<typeof commandOf>,
-  type: DeliveryBody['type'],
+  options: { readonly type?: DeliveryBody['type']; readonly newestSecretOnly?: boolean },
 ) => Promise<{ readonly ok: true } | { readonly ok: false; readonly refusal: ErrorCode }>;
 
 const WEBHOOK = '/v1/webhooks/:webhook_id';
@@ -373,24 +373,24 @@ const changePanels = (page: PageContext, webhook: WebhookBody, at: string) => ht
   )}`;
 
 async function sendTest(sendSample: SendSample, page: PageContext): Promise<Reply> {
-  const sample = SAMPLES.find(([type]) => type === textOf(page, 'type'))?.[0] ?? 'webhook.test';
+  const type = SAMPLES.find(([type]) => type === textOf(page, 'type'))?.[0] ?? 'webhook.test';
+  const isRotation = textOf(page, 'from') === 'rotation';
   const sent =
-    sample === 'webhook.test'
+    type === 'webhook.test' && !isRotation
       ? await page.api('POST', `${WEBHOOK}/test`)
-      : await queueSample(sendSample, page, sample);
+      : await queueSample(sendSample, page, isRotation ? { newestSecretOnly: true } : { type });
   if (!sent.ok) return showEndpoint(page, sent);
-  const next = textOf(page, 'from') === 'rotation' ? 'rotate' : 'deliveries';
-  return redirectAfterPost(`${pathOf(page)}/${next}`, 'webhook-tested');
+  return redirectAfterPost(`${pathOf(page)}/${isRotation ? 'rotate' : 'deliveries'}`, 'webhook-tested');
 }
 
 async function queueSample(
   sendSample: SendSample,
   page: PageContext,
-  type: DeliveryBody['type'],
+  options: Parameters<SendSample>[3],
 ): Promise<Done> {
   const { request, user } = page;
   const id = asUuid(request.params.webhook_id);
   if (id === null) return refusedWith(request, 'webhook_not_found');
-  const sent = await sendSample(user.partner_id, id, commandOf(page), type);
+  const sent = await sendSample(user.partner_id, id, commandOf(page), options);
   return sent.ok ? sent : refusedWith(request, sent.refusal);
 }
