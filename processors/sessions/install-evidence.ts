@@ -6,6 +6,7 @@ import {
   type CaptureRefusal,
   ENOUGH_TABS,
   EVIDENCE_KEPT_MS,
+  EVIDENCE_LATE_MS,
   type EvidenceKind,
   MAX_DETAIL_LENGTH,
   MAX_DETAILS,
@@ -14,8 +15,6 @@ import { runSoon } from '../../platform/clock/waiting.ts';
 import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { ProcessorDeps } from '../deps.ts';
 
-/** How late the evidence may be, and how much of it a crash loses. */
-const FLUSH_MS = 10_000;
 /** Trackers between two writes, and those whose visitors are compared; more are not noted. */
 const MAX_TRACKERS = 1_000;
 const MAX_DAYS = 10_000;
@@ -120,7 +119,7 @@ export function createInstallEvidence({ pool, clock, networkOf }: EvidenceDeps) 
       // A diagnosis: what comes next says the same.
       .catch(() => undefined);
   };
-  const flushing = runSoon(flush, FLUSH_MS);
+  const flushing = runSoon(flush, EVIDENCE_LATE_MS);
 
   return {
     script: (trackerId: string): void => note(trackerId, 'script'),

@@ -126,12 +126,13 @@ const REFUSALS: readonly CaptureRefusal[] = [
 const sumOf = (rows: readonly Row[], kind: EvidenceKind): number =>
   rows.reduce((sum, row) => (row.kind === kind ? sum + row.seen : sum), 0);
 
-/** Returns whether a pixel of the tracker has ever sent a visit, as far back as usage is kept (400 days). */
-export async function hasHadVisit(pool: pg.Pool, trackerId: string): Promise<boolean> {
-  const { rows } = await pool.query<{ had: boolean }>({
-    name: 'has_had_visit',
-    text: 'select exists (select from read.tracker_hour where tracker_id = $1 and sessions > 0) as had',
+/** Returns the hour (ISO 8601) in which the tracker's newest session began, as far back as usage is kept (400 days); null: none did. */
+export async function readLastVisitHour(pool: pg.Pool, trackerId: string): Promise<string | null> {
+  const { rows } = await pool.query<{ hour: Date }>({
+    name: 'last_visit_hour',
+    text: `select hour from read.tracker_hour where tracker_id = $1 and sessions > 0
+           order by tracker_id, hour desc limit 1`,
     values: [trackerId],
   });
-  return rows[0]?.had ?? false;
+  return rows[0]?.hour.toISOString() ?? null;
 }

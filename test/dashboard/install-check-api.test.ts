@@ -57,3 +57,18 @@ it('names wrong origins, and adds one after a question, for its own partner alon
   expect((await stranger.get(links[0] as string)).headers.location).toBe('/dashboard/trackers');
   expect((await stranger.get(`/trackers/${tracker}`)).statusCode).toBe(404);
 });
+
+it('waits for what the service saw of the first visit, and finds nothing wrong with it', async () => {
+  const tracker = await makeTracker(api, key);
+  const shownNow = async () => (await page.get(`/trackers/${tracker}`)).body;
+  expect(await shownNow()).toContain('Waiting for the first visit');
+  expect(await shownNow()).toContain('No page has loaded the script yet.');
+  await collect(api, tracker);
+  await api.caughtUp();
+  // The evidence is written up to ten seconds later.
+  const before = await shownNow();
+  expect(before).toContain('A page of the website has just been seen');
+  expect(before).not.toContain('No visit');
+  expect(before).not.toContain('though visits came before');
+  expect(await shown(tracker)).toContain('Receiving visits:');
+});

@@ -1,6 +1,6 @@
 import type { CaptureRefusal } from '../../../domain/sessions/install-evidence.ts';
 import type { Reply } from '../../../http/contract/route.ts';
-import { hasHadVisit, readInstallEvidence } from '../../../queries/trackers/install-evidence.ts';
+import { readInstallEvidence, readLastVisitHour } from '../../../queries/trackers/install-evidence.ts';
 import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { listTrackers, mayChange, type PageContext, type PageReads } from '../api.ts';
@@ -15,11 +15,11 @@ const PATH = '/dashboard/trackers';
 
 /** Reads what came of a tracker's pixel. */
 export async function readEvidence({ pool, clock }: PageReads, trackerId: string): Promise<InstallEvidence> {
-  const [seen, hasHad] = await Promise.all([
+  const [seen, lastVisitHour] = await Promise.all([
     readInstallEvidence(pool, trackerId, clock.now()),
-    hasHadVisit(pool, trackerId),
+    readLastVisitHour(pool, trackerId),
   ]);
-  return { ...seen, hasHadVisit: hasHad };
+  return { ...seen, lastVisitHour };
 }
 
 /** The section of a tracker's page that says whether visits come, and what to change if not. */
@@ -28,6 +28,7 @@ export function installCheck(page: PageContext, tracker: TrackerBody, evidence: 
     { disabled: tracker.disabled_at !== null, origins: tracker.origins },
     new URL(page.publicUrl).origin,
     evidence,
+    page.request.receivedAt,
   );
   // A page that waits looks again by itself.
   return html`<section class="panel" id="install-check"${state === 'waiting' && html` data-live`}><h2>Install check</h2>
@@ -43,7 +44,7 @@ export function installCheck(page: PageContext, tracker: TrackerBody, evidence: 
 function stateOf(
   page: PageContext,
   state: ReturnType<typeof judgeInstallation>['state'],
-  { visits }: InstallEvidence,
+  { visits, lastVisitHour }: InstallEvidence,
 ): Content {
   if (state === 'receiving' && visits !== null) {
     return notice(
@@ -52,8 +53,11 @@ function stateOf(
     );
   }
   if (state === 'waiting') {
-    return html`<p role="status"><strong>Waiting for the first visit …</strong> It shows here within seconds.</p>`;
+    return lastVisitHour === null
+      ? html`<p role="status"><strong>Waiting for the first visit …</strong> It shows here within seconds.</p>`
+      : html`<p role="status"><strong>A page of the website has just been seen …</strong> What came of it shows here within ten seconds.</p>`;
   }
+  if (lastVisitHour === null) return html`<p>No visit yet.</p>`;
   return html`<p>${visits === null ? 'No visit in the last 7 days.' : html`The last visit came ${page.ago(visits.last_at)}.`}</p>`;
 }
 
