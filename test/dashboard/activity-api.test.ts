@@ -64,7 +64,8 @@ it('is filtered by actor, subject and period, whatever else the address holds', 
   expect(await names('?subject=key')).toEqual(['Key created']);
   expect(await names('?actor=operator:&subject=user')).toEqual(['User created']);
   expect(await names('?period=custom&from=2020-01-01&to=2020-01-31')).toEqual([]);
-  expect(await names('?actor=user:nobody&subject=nothing&before=x')).toHaveLength(6);
+  expect(await names('?actor=user:nobody&subject=nothing')).toEqual([]);
+  expect(await names('?before=x')).toHaveLength(6);
   expect(
     await names(`?before=${encodeURIComponent('2026-01-01T00:00:00.000Z_9999999999999999999')}`),
   ).toHaveLength(6);

@@ -217,13 +217,19 @@ describe('the deliveries of an endpoint', () => {
     expect((await page.get(at(`/deliveries?${query}`))).statusCode).toBe(200);
   });
 
-  it('say which filter is left out because it is not a day', async () => {
+  it('say which filter is not a day, keep it and find nothing', async () => {
     const [d] = some(1) as [TestDelivery];
     await append(queued(d, clock.now()));
     const { body } = await page.get(at('/deliveries?since=2026-02-31&until=x'));
-    expect(body).toContain('2026-02-31 is not a day; the filter is left out.');
-    expect(body).toContain('x is not a day; the filter is left out.');
-    expect(body).toContain(d.delivery_id);
+    expect(body).toContain('“2026-02-31” is not a day, so nothing is found.');
+    expect(body).toContain('“x” is not a day, so nothing is found.');
+    expect(body).toMatch(/name="until"[^>]*value="x"[^>]*aria-invalid="true"/);
+    expect(body).not.toContain(d.delivery_id);
+    for (const query of ['status=lost', 'type=session.lost']) {
+      const wrong = (await page.get(at(`/deliveries?${query}`))).body;
+      expect(wrong).toContain('is none of these, so nothing is found.');
+      expect(wrong).not.toContain(d.delivery_id);
+    }
     expect(await textOf(at('/deliveries?since=2026-02-28'))).not.toContain('is not a day');
   });
 

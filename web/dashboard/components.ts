@@ -3,7 +3,7 @@ import type { HtmlEscapedString } from 'hono/utils/html';
 import { searchKey } from '../../domain/kernel/text.ts';
 import { NEAR } from '../../operations/thresholds.ts';
 import type { PageContext } from './api.ts';
-import { LONGEST_DAYS, linkTo, PERIODS } from './scope.ts';
+import { LONGEST_DAYS, linkTo, PERIODS, UUID } from './scope.ts';
 
 /** A piece of a page that is markup already. */
 export type Html = HtmlEscapedString;
@@ -35,6 +35,8 @@ interface FieldOptions {
   readonly type?: 'text' | 'url' | 'number' | 'password' | 'date' | 'datetime-local';
   readonly value?: string;
   readonly hint?: Content;
+  /** Why the value is not understood. */
+  readonly error?: Content;
   readonly required?: boolean;
   readonly autocomplete?: string;
   readonly min?: number;
@@ -49,6 +51,7 @@ export function field(label: string, name: string, options: FieldOptions = {}): 
     type = 'text',
     value = '',
     hint,
+    error,
     required = false,
     autocomplete = 'off',
     min,
@@ -60,7 +63,9 @@ export function field(label: string, name: string, options: FieldOptions = {}): 
       ${required && html`required`} ${min !== undefined && html`min="${min}"`}
       ${maxlength !== undefined && html`maxlength="${maxlength}"`}
       ${placeholder !== undefined && html`placeholder="${placeholder}"`}
-      ${hint !== undefined && html`aria-describedby="${id}-hint"`}>
+      ${error !== undefined && html`aria-invalid="true"`}
+      ${(hint ?? error) !== undefined && html`aria-describedby="${error === undefined ? '' : `${id}-error `}${hint === undefined ? '' : `${id}-hint`}"`}>
+    ${error !== undefined && html`<small class="wrong" id="${id}-error">${error}</small>`}
     ${hint !== undefined && html`<small id="${id}-hint">${hint}</small>`}</div>`;
 }
 
@@ -85,15 +90,21 @@ export const checkbox = (
   html`<label class="check"><input type="checkbox" name="${name}" value="${value}" ${checked && html`checked`} ${required && html`required`}>
     ${label}</label>`;
 
-/** A select with one choice; `''` stands for all. */
-export const select = (
+/** A select with one choice; `''` stands for all. A choice that is not among the options stays, and is marked. */
+export function select(
   label: string,
   name: string,
   options: readonly (readonly [value: string, text: string])[],
   chosen: string,
-): Html => html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">
-  ${options.map(([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`)}
-  </select></div>`;
+): Html {
+  const isKnown = chosen === '' || options.some(([value]) => value === chosen);
+  const all = isKnown ? options : [...options, [chosen, `“${chosen}”`] as const];
+  return html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}"${
+    !isKnown && html` aria-invalid="true" aria-describedby="${name}-error"`
+  }>
+  ${all.map(([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`)}
+  </select>${!isKnown && html`<small class="wrong" id="${name}-error">“${chosen}” is none of these, so nothing is found.</small>`}</div>`;
+}
 
 interface TableOptions {
   /** Columns of figures, from 0: they are set to the right. */
@@ -124,11 +135,11 @@ export const tableOr = (empty: Html, ...[caption, heads, rows, options]: Paramet
   rows.length === 0 ? empty : table(caption, heads, rows, options);
 
 /** The period of a page's filters. The dates count when it is `Custom`; dates that are no period are named. */
-export const periodFields = ({ scope: { period, isRefused } }: Pick<PageContext, 'scope'>): Html =>
-  html`${select('Period', 'period', PERIODS, period.name)}
-    ${field('From', 'from', { type: 'date', value: period.days[0] ?? '' })}
-    ${field('To', 'to', { type: 'date', value: period.days.at(-1) ?? '' })}
-    ${isRefused && notice(html`<p>The two dates are no period of at most ${LONGEST_DAYS} days that begins in the past. ${period.text} are shown instead.</p>`)}`;
+export const periodFields = ({ scope: { period, isRefused, query } }: Pick<PageContext, 'scope'>): Html =>
+  html`${select('Period', 'period', PERIODS, query.period ?? period.name)}
+    ${field('From', 'from', { type: 'date', value: query.from ?? period.days[0] ?? '' })}
+    ${field('To', 'to', { type: 'date', value: query.to ?? period.days.at(-1) ?? '' })}
+    ${isRefused && notice(html`<p>“${query.from}” to “${query.to}” is no period of at most ${LONGEST_DAYS} days that begins in the past, so nothing is found.</p>`)}`;
 
 /**
  * The filters of a page: website and period, and what the page adds. They are sent as a query, so that a filtered page has an
@@ -139,7 +150,7 @@ export const filterForm = (
   trackers: Trackers,
   more: Content = null,
 ): Html => html`<form class="filter" method="get">
-  ${trackerSelect(trackers, page.scope.trackerId ?? '', 'All websites')}
+  ${trackerSelect(trackers, page.scope.query.tracker_id ?? '', 'All websites')}
   ${periodFields(page)}
   ${more}
   <button class="quiet">Apply</button></form>`;
@@ -287,14 +298,19 @@ export const confirmation = (
 
 export type Trackers = readonly { readonly id: string; readonly name: string }[];
 
+const DELETED = 'Deleted website';
+
 /** A select of one tracker, where `''` stands for all if `all` says how that is called. */
 export function trackerSelect(trackers: Trackers, chosen: string, all?: string): Html {
-  const options = trackers.map(({ id, name }) => [id, name] as const);
+  const listed = trackers.map(({ id, name }) => [id, name] as const);
+  // One that is deleted still has sessions.
+  const isUnlisted = UUID.test(chosen) && !trackers.some(({ id }) => id === chosen);
+  const options = isUnlisted ? [...listed, [chosen, DELETED] as const] : listed;
   return select('Website', 'tracker_id', all === undefined ? options : [['', all], ...options], chosen);
 }
 
 /** Returns what names a tracker, by its id. By a map, because a list may have a row for each of thousands. */
 export function namesOfTrackers(trackers: Trackers): (id: string) => string {
   const names = new Map(trackers.map(({ id, name }) => [id, name]));
-  return (id) => names.get(id) ?? 'Deleted website';
+  return (id) => names.get(id) ?? DELETED;
 }

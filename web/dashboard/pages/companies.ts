@@ -22,7 +22,7 @@ import {
 } from '../components.ts';
 import { show } from '../layout.ts';
 import { get, type PageRoute } from '../routes.ts';
-import { isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
+import { daysText, isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
 import { instantOf } from '../times.ts';
 import { companyLink, readCompanies } from './overview.ts';
 import { known } from './reveals.ts';
@@ -128,9 +128,8 @@ async function csv(page: PageContext): Promise<Reply> {
     find(page, null, REVEALS_IN_A_FILE),
   ]);
   const nameOf = namesOfTrackers(trackers);
-  const { days } = page.scope.period;
   return csvAnswer(
-    `doorplate-companies-${days[0]}-${days.at(-1)}.csv`,
+    `doorplate-companies-${daysText(page.scope)}.csv`,
     ['company', 'website', 'industry', 'country', 'sessions', 'first_seen_at', 'last_seen_at', 'websites'],
     found.map((row: CompanyRow) => [
       row.name,

@@ -64,8 +64,8 @@ export const deliveryPages: readonly PageRoute[] = [
 const endpointOf = ({ request }: PageContext): string => request.params.webhook_id ?? '';
 const pathOf = ({ request }: PageContext): string => filled(PATH, request.params);
 
+const ANY = ['', 'All'] as const;
 const STATES = [
-  ['', 'All'],
   ['pending', 'Pending'],
   ['delivered', 'Delivered'],
   ['failed', 'Failed'],
@@ -73,7 +73,6 @@ const STATES = [
   ['expired', 'Expired'],
 ] as const;
 const TYPES = [
-  ['', 'All'],
   ['session.created', 'session.created'],
   ['reveal.completed', 'reveal.completed'],
   ['webhook.test', 'webhook.test'],
@@ -92,27 +91,30 @@ function midnight(day: string, daysLater = 0): string | null {
   return text?.startsWith('+') ? null : text;
 }
 
-/** Reads the filters in the address. A wrong filter is ignored; `wrongDays`: dates that are none. `texts`: what the form shows. */
+/** Reads the filters in the address. `texts`: what the form shows. `isWrong`: one of them is not understood. */
 function filtersIn({ query }: PageContext) {
-  const given = (name: string): string => query.get(name)?.trim() ?? '';
+  const given = (name: string): string => (query.get(name)?.trim() ?? '').slice(0, 200);
   const chosen = <Value extends string>(name: string, options: readonly (readonly [Value, string])[]) =>
-    options.find(([value]) => value === given(name))?.[0] ?? ('' as Value);
+    options.map(([value]) => value).find((value) => value === given(name)) ?? null;
   const [, created_at, position] = CURSOR.exec(given('before')) ?? [];
   const texts = {
-    status: chosen('status', STATES),
-    type: chosen('type', TYPES),
-    since: isDay(given('since')) ? given('since') : '',
-    until: isDay(given('until')) ? given('until') : '',
+    status: given('status'),
+    type: given('type'),
+    since: given('since'),
+    until: given('until'),
   };
   const filters = {
-    status: texts.status === '' ? null : texts.status,
-    type: texts.type === '' ? null : texts.type,
-    from: midnight(texts.since),
-    to: midnight(texts.until, 1),
+    status: chosen('status', STATES),
+    type: chosen('type', TYPES),
+    from: isDay(texts.since) ? midnight(texts.since) : null,
+    to: isDay(texts.until) ? midnight(texts.until, 1) : null,
     after: created_at && position && instantOf(created_at) !== null ? { created_at, position } : null,
   };
-  const wrongDays = [given('since'), given('until')].filter((text) => text !== '' && !isDay(text));
-  return { texts, filters, id: given('id').slice(0, 200), wrongDays };
+  const isWrong =
+    (texts.status !== '' && filters.status === null) ||
+    (texts.type !== '' && filters.type === null) ||
+    [texts.since, texts.until].some((text) => text !== '' && !isDay(text));
+  return { texts, filters, id: given('id'), isWrong };
 }
 
 const isAny = (texts: Readonly<Record<string, string>>): boolean =>
@@ -147,10 +149,10 @@ async function showHistory(page: PageContext, refused: Refused = null): Promise<
 
 async function loadHistory(page: PageContext, webhook: WebhookBody) {
   const filtered = filtersIn(page);
-  const { filters, id } = filtered;
+  const { filters, id, isWrong } = filtered;
   const [[health], found] = await Promise.all([
     readHealthOf(page, webhook.id),
-    id === '' ? search(page, webhook, filters) : findOne(page, webhook, id),
+    isWrong ? [] : id === '' ? search(page, webhook, filters) : findOne(page, webhook, id),
   ]);
   const rows = found.slice(0, PAGE).map((row) => ({ ...deliveryFields(row), position: row.position }));
   return { ...filtered, webhook, health, rows, hasMore: found.length > PAGE };
@@ -159,7 +161,7 @@ type History = Awaited<ReturnType<typeof loadHistory>>;
 type Filters = ReturnType<typeof filtersIn>['filters'];
 
 function historyView(page: PageContext, model: History): Page {
-  const { texts, id, wrongDays, webhook, health, rows, hasMore } = model;
+  const { texts, id, webhook, health, rows, hasMore } = model;
   const at = pathOf(page);
   const last = rows.at(-1);
   const next = hasMore && last && { ...texts, before: `${last.created_at},${last.position}` };
@@ -168,13 +170,12 @@ function historyView(page: PageContext, model: History): Page {
     title: `Deliveries to “${webhook.name}”`,
     section: 'Webhooks',
     content: html`<form class="filter" method="get" action="${at}">
-      ${select('State', 'status', STATES, texts.status)}
-      ${select('Event', 'type', TYPES, texts.type)}
-      ${field('From', 'since', { type: 'date', value: texts.since })}
-      ${field('To', 'until', { type: 'date', value: texts.until })}
+      ${select('State', 'status', [ANY, ...STATES], texts.status)}
+      ${select('Event', 'type', [ANY, ...TYPES], texts.type)}
+      ${dayField('From', 'since', texts.since)}
+      ${dayField('To', 'until', texts.until)}
       ${field('Event or delivery id', 'id', { value: id, maxlength: 200 })}
       <button class="quiet">Apply</button></form>
-    ${wrongDays.map((text) => notice(html`<p>${text.slice(0, 40)} is not a day; the filter is left out.</p>`))}
     ${isWaiting(health) && rows.length > 0 && waitingNotice(page, health)}
     ${tableOr(
       emptyHistory(model, at),
@@ -194,6 +195,13 @@ function historyView(page: PageContext, model: History): Page {
     <p><a href="/dashboard/webhooks/${webhook.id}">The endpoint</a></p>`,
   };
 }
+
+const dayField = (label: string, name: 'since' | 'until', value: string): Html =>
+  field(label, name, {
+    type: 'date',
+    value,
+    ...(value === '' || isDay(value) ? {} : { error: `“${value}” is not a day, so nothing is found.` }),
+  });
 
 function emptyHistory({ texts, filters, id, webhook }: History, at: string): Html {
   if (id === '' && filters.after === null && isAny(texts))

@@ -109,19 +109,22 @@ async function overview(page: PageContext): Promise<Reply> {
     ])}
     ${!isKept(period, page.request.receivedAt) && html`<p class="soft">Companies and sessions are kept for ${SESSIONS_KEPT_DAYS} days. The other figures cover the whole period.</p>`}
     ${companiesPanel(page, companies, namesOfTrackers(trackers))}
-    ${barChart({
-      title: 'Sessions and reveals a day',
-      axis: 'Day',
-      isStacked: false,
-      series: [{ name: 'Sessions' }, { name: 'Reveals' }],
-      points: period.days.map((day) => {
-        const of = days.filter((row) => row.day === day);
-        return {
-          label: dayLabel(day),
-          values: [sum(of, ({ sessions }) => sessions), sum(of, ({ reveals }) => reveals)],
-        };
-      }),
-    })}
+    ${
+      period.days.length > 0 &&
+      barChart({
+        title: 'Sessions and reveals a day',
+        axis: 'Day',
+        isStacked: false,
+        series: [{ name: 'Sessions' }, { name: 'Reveals' }],
+        points: period.days.map((day) => {
+          const of = days.filter((row) => row.day === day);
+          return {
+            label: dayLabel(day),
+            values: [sum(of, ({ sessions }) => sessions), sum(of, ({ reveals }) => reveals)],
+          };
+        }),
+      })
+    }
     ${lookups.length > 0 && lookupChart(period.days, lookups)}`,
   });
 }

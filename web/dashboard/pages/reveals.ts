@@ -36,7 +36,7 @@ const MAX_SESSIONS = 50;
 /** The list, with its filters, that the sessions were selected in. */
 function backIn(given: URLSearchParams): string {
   const back = given.get('back') ?? '';
-  return /^\/dashboard\/sessions(\?[\w.~%&=+-]*)?$/.test(back) ? back : '/dashboard/sessions';
+  return /^\/dashboard\/sessions(\?[\w.~%&=+*-]*)?$/.test(back) ? back : '/dashboard/sessions';
 }
 
 /** Says what the selected sessions will cost. Those that were revealed before are left out: their result is known. */

@@ -1,3 +1,4 @@
+import { searchKey } from '../../../domain/kernel/text.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { listRevealsOf, type RevealOfSession } from '../../../queries/reveals/reveals.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
@@ -22,6 +23,7 @@ import {
   select,
   table,
 } from '../components.ts';
+import { countryCode } from '../countries.ts';
 import { show } from '../layout.ts';
 import { get, type PageRoute } from '../routes.ts';
 import { linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
@@ -55,32 +57,36 @@ const REVEALED = [
   ['no', 'Not revealed'],
 ] as const;
 
-/** The filters of the list, as they stand in its address. */
+/** The filters of the list, as they stand in its address. `wanted` null: one of them is not understood. */
 function filtersIn({ query }: PageContext) {
-  const given = (name: string): string => plainText(query.get(name));
-  const country = given('country');
-  const revealed = given('revealed');
-  return {
-    country: /^[A-Za-z]{2}$/.test(country) ? country.toUpperCase() : country === 'unknown' ? country : '',
-    revealed: revealed === 'yes' || revealed === 'no' ? revealed : '',
-    company: given('company').slice(0, 200),
-    label: given('label').slice(0, 200),
-  } as const;
+  const given = (name: string): string => plainText(query.get(name)).slice(0, 200);
+  const filters = {
+    country: given('country'),
+    revealed: given('revealed'),
+    company: given('company'),
+    label: given('label'),
+  };
+  const country = searchKey(filters.country) === 'unknown' ? 'unknown' : countryCode(filters.country);
+  const isCountryWrong = filters.country !== '' && country === null;
+  const isWrong = isCountryWrong || !REVEALED.some(([value]) => value === filters.revealed);
+  const wanted = { ...filters, country: country ?? '' } as Pick<SessionSearch, keyof typeof filters>;
+  return { filters, isCountryWrong, wanted: isWrong ? null : wanted };
 }
 
 async function list(page: PageContext, refused: Refused = null): Promise<Reply> {
   const { period, trackerId, query: scopeQuery } = page.scope;
-  const filters = filtersIn(page);
+  const { filters, isCountryWrong, wanted } = filtersIn(page);
   const before = page.query.get('before');
   const [{ trackers, failed }, listed] = await Promise.all([
     listTrackers(page),
-    search(page, {
-      trackerId,
-      before,
-      from: period.from,
-      to: period.to,
-      ...Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== '')),
-    }),
+    wanted &&
+      search(page, {
+        trackerId,
+        before,
+        from: period.from,
+        to: period.to,
+        ...Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== '')),
+      }),
   ]);
   const { sessions, older, isCutShort } = listed ?? { sessions: [], older: null, isCutShort: false };
   const reveals = Map.groupBy(
@@ -125,7 +131,12 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
       trackers,
       html`${select('Revealed', 'revealed', REVEALED, filters.revealed)}
       ${field('Company name', 'company', { value: filters.company, maxlength: 200 })}
-      ${field('Country', 'country', { value: filters.country, maxlength: 7, placeholder: 'DE, US or unknown' })}
+      ${field('Country', 'country', {
+        value: filters.country,
+        maxlength: 200,
+        placeholder: 'Germany, DE or unknown',
+        ...(isCountryWrong ? { error: `“${filters.country}” is no country, so nothing is found.` } : {}),
+      })}
       ${field('Label', 'label', { value: filters.label, maxlength: 200, placeholder: 'plan: pro' })}`,
     )}
     <div id="sessions"${before === null && html` data-live`}>

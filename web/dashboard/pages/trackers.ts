@@ -179,16 +179,18 @@ const MAX_DAYS = 31;
 async function showTracker(page: PageContext, tracker: TrackerBody, refused: Refused): Promise<Reply> {
   const days = page.scope.period.days.slice(-MAX_DAYS);
   const [usage, evidence] = await Promise.all([
-    page.api<TrackerUsageBody>('GET', `${TRACKER}/usage`, {
-      query: { from: days[0], to: page.scope.period.to.slice(0, 10) },
-    }),
+    days.length === 0
+      ? null
+      : page.api<TrackerUsageBody>('GET', `${TRACKER}/usage`, {
+          query: { from: days[0], to: page.scope.period.to.slice(0, 10) },
+        }),
     readEvidence(page.reads, tracker.id),
   ]);
   const at = `${PATH}/${tracker.id}`;
   return show(page, {
     title: tracker.name,
     section: 'Websites',
-    refused: refused ?? (usage.ok ? null : usage),
+    refused: refused ?? (usage === null || usage.ok ? null : usage),
     content: html`${facts([
       ['State', stateOf(tracker)],
       ['Websites', tracker.origins.join(', ')],
@@ -202,7 +204,7 @@ async function showTracker(page: PageContext, tracker: TrackerBody, refused: Ref
       <p>Put this into every page, before <code>&lt;/body&gt;</code> for example:</p>
       ${copyable('Snippet', tracker.snippet)}</section>
     ${installCheck(page, tracker, evidence)}
-    ${usage.ok && usageOf(page, usage.body, days)}
+    ${usageOf(page, usage?.ok ? usage.body : null, days)}
     ${
       mayChange(page) &&
       html`<section><h2>Change</h2>${form(
@@ -228,16 +230,15 @@ async function showTracker(page: PageContext, tracker: TrackerBody, refused: Ref
   });
 }
 
-function usageOf(
-  page: PageContext,
-  { hourly, totals, pending_reveals }: TrackerUsageBody,
-  days: readonly string[],
-) {
+function usageOf(page: PageContext, usage: TrackerUsageBody | null, days: readonly string[]) {
+  const filter = html`<form class="filter" method="get">${periodFields(page)}<button class="quiet">Apply</button></form>`;
+  if (usage === null) return html`<section><h2>Usage</h2>${filter}</section>`;
+  const { hourly, totals, pending_reveals } = usage;
   const of = (day: string) => hourly.filter(({ hour }) => hour.startsWith(day));
   const sum = (day: string, name: 'sessions' | 'reveals') =>
     of(day).reduce((total, row) => total + row[name], 0);
   return html`<section><h2>Usage</h2>
-    <form class="filter" method="get">${periodFields(page)}<button class="quiet">Apply</button></form>
+    ${filter}
     ${facts([
       ['Visits reported', count(totals.capture_requests)],
       ['Sessions', count(totals.sessions)],

@@ -18,7 +18,7 @@ import {
 } from '../components.ts';
 import { show } from '../layout.ts';
 import { get, type PageRoute } from '../routes.ts';
-import { linkTo, periodBefore } from '../scope.ts';
+import { daysText, linkTo, periodBefore } from '../scope.ts';
 import { lookupChart, OUTCOME_GROUPS, POLLS, readLookups, splitAt, sum } from './overview.ts';
 
 const PATH = '/dashboard/usage';
@@ -144,7 +144,7 @@ async function csv(page: PageContext): Promise<Reply> {
   const [lookups, keys] = await Promise.all([readLookups(page, period), keysOf(page)]);
   const names = new Map(keys.map(({ key_id, name }) => [key_id, name]));
   return csvAnswer(
-    `doorplate-usage-${period.days[0]}-${period.days.at(-1)}.csv`,
+    `doorplate-usage-${daysText(page.scope)}.csv`,
     ['day', 'key_id', 'key', 'outcome', 'requests', 'from_saved_results'],
     lookups.map((row) => [
       row.day,
