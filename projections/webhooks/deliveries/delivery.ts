@@ -15,7 +15,13 @@ import {
 } from '../../../domain/webhooks/events.ts';
 import type { Columns } from '../../tables.ts';
 import { addDue, changeHealth, type Health, healthOf, setHealth, suspendedMs } from './health.ts';
-import { addTruncatedRecovery, countInRecovery, leaveRecovery, type Recoveries } from './recovery.ts';
+import {
+  addTruncatedRecovery,
+  countedBy,
+  countInRecovery,
+  leaveRecovery,
+  type Recoveries,
+} from './recovery.ts';
 
 /** A row of `webhook_delivery`, with the result of the last attempt; instants in ISO 8601. */
 export interface DeliveryRow extends DeliveryRef, AttemptResult {
@@ -203,6 +209,7 @@ function attempted(fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): voi
   const row = fold.deliveries.get(data.delivery_id);
   if (row?.state !== 'pending' || row.cycle !== data.cycle || row.cycle_attempts + 1 !== data.attempt) return;
   change(fold, row, {
+    ...(data.state === 'delivered' ? { recovery_id: row.recovery_id ?? countedBy(fold, row) } : {}),
     state: data.state,
     earlier_attempts: withLastAttempt(row),
     attempts: row.attempts + 1,

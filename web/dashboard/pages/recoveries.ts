@@ -150,7 +150,7 @@ async function progress(page: PageContext): Promise<Reply> {
     content: html`${
       isDone
         ? notice(
-            html`<p>Done: ${counted(delivered, 'delivery', 'deliveries')} of ${count(deliveries)} arrived.${failed > 0 && html` ${count(failed)} failed again.`}</p>`,
+            html`<p>Done: ${counted(delivered, 'delivery', 'deliveries')} of ${count(deliveries)} arrived.${failed > 0 && html` ${count(failed)} failed again.`}${cancelled > 0 && html` ${count(cancelled)} waited no more when their turn came.`}</p>`,
             failed === 0 ? 'good' : 'wait',
           )
         : html`<p class="reload" role="status">${count(deliveries - pending)} of ${counted(deliveries, 'delivery', 'deliveries')} done. This page looks again by itself.</p>`
