@@ -26,9 +26,16 @@ const STAGING = 'https://staging.example.com';
 
 it('names wrong origins, and adds one after a question, for its own partner alone', async () => {
   const tracker = await makeTracker(api, key);
-  for (const origin of [STAGING, 'http://plain.example', '"><script>alert(1)</script>']) {
-    await collect(api, tracker, { headers: { origin } });
-  }
+  const wrong = [
+    STAGING,
+    'http://plain.example',
+    'http://localhost:4000',
+    PAGE.replace('https:', 'http:'),
+    'null',
+    'https://*.evil.example',
+    '"><script>alert(1)</script>',
+  ];
+  for (const origin of wrong) await collect(api, tracker, { headers: { origin } });
   const body = await shown(tracker);
   expect(body).toContain(`Visits arrive from origins that are not allowed: `);
   expect(body).toContain('The origin is not one of the websites');
@@ -36,8 +43,15 @@ it('names wrong origins, and adds one after a question, for its own partner alon
   const links = [...body.matchAll(/href="\/dashboard(\/trackers\/[^"]*\/origin\?[^"]*)"/g)].map(
     ([, link]) => link,
   );
-  expect(links).toEqual([`/trackers/${tracker}/origin?origin=${encodeURIComponent(STAGING)}`]);
-  const question = (await page.get(links[0] as string)).body;
+  const linkOf = (origin: string) => `/trackers/${tracker}/origin?origin=${encodeURIComponent(origin)}`;
+  expect(links.toSorted()).toEqual(
+    [STAGING, 'https://plain.example', 'http://localhost:4000'].map(linkOf).toSorted(),
+  );
+  expect(body.match(/Pages over http are not measured/g)).toHaveLength(2);
+  expect(body).toContain('Add https://plain.example…');
+  expect(body.match(/This is no website’s origin/g)).toHaveLength(3);
+  const link = linkOf(STAGING);
+  const question = (await page.get(link)).body;
   expect(question).toContain(`Add ${STAGING} to`);
   const field = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(question)?.[1] ?? '';
   const form = {
@@ -50,11 +64,11 @@ it('names wrong origins, and adds one after a question, for its own partner alon
   expect(added.headers.location).toBe(`/dashboard/trackers/${tracker}?said=tracker-changed`);
   expect((await collect(api, tracker, { headers: { origin: STAGING } })).statusCode).toBe(204);
   const reader = await loggedIn(api, await makeUser(api, key.partner_id, { role: 'read-only' }));
-  const offered = await reader.get(links[0] as string);
+  const offered = await reader.get(link);
   expect([offered.statusCode, offered.body.includes('Add the origin')]).toEqual([403, false]);
   // It is there by now.
-  expect((await page.get(links[0] as string)).headers.location).toBe(`/dashboard/trackers/${tracker}`);
-  expect((await stranger.get(links[0] as string)).headers.location).toBe('/dashboard/trackers');
+  expect((await page.get(link)).headers.location).toBe(`/dashboard/trackers/${tracker}`);
+  expect((await stranger.get(link)).headers.location).toBe('/dashboard/trackers');
   expect((await stranger.get(`/trackers/${tracker}`)).statusCode).toBe(404);
 });
 

@@ -123,8 +123,8 @@ function refusalFindings(
           name: reason,
           seen: `Visits arrive from origins that are not allowed${namesOf(origins)}.`,
           change:
-            'Add the origin to the websites of the tracker if the page is yours. Scheme, host and port have to be the same: https://example.com and https://www.example.com are two origins.',
-          where: 'On this page, under “Websites”.',
+            'Add the origin to the websites of the tracker if the page is yours. Scheme, host and port have to be the same: https://example.com and https://www.example.com are two origins, and http:// is never taken.',
+          where: 'Below, in the list of origins.',
         },
       ];
     case 'untrusted_host':
@@ -164,9 +164,9 @@ function refusalFindings(
           name: reason,
           seen: `Visits were refused ${times} because too many came within a second.`,
           change:
-            'Nothing, if it was a load test. Otherwise the limits are too low for this website, or a proxy makes all visitors look like one.',
+            'Nothing, if it was a load test. Otherwise a proxy makes all visitors look like one, who may not send so many, or the limits are too low for this website.',
           where:
-            'The operator of the service can raise CAPTURES_PER_SECOND_PER_TRACKER, and name its proxies in TRUSTED_PROXIES.',
+            'The operator of the service names its proxies in TRUSTED_PROXIES, and can raise CAPTURES_PER_SECOND_PER_VISITOR and CAPTURES_PER_SECOND_PER_TRACKER.',
         },
       ];
     case 'unavailable':
@@ -244,9 +244,10 @@ function silence(evidence: InstallEvidence, service: string): Finding[] {
 
 /** Whether a proxy hides where visitors come from. */
 function addresses(
-  { hasEnoughTabs, hasManyAddresses, hasPublicAddress }: InstallEvidence,
+  { hasEnoughTabs, hasManyAddresses, hasPublicAddress, refusals }: InstallEvidence,
   visits: number,
 ): Finding[] {
+  const refused = refusals.find(({ reason }) => reason === 'rate')?.count ?? 0;
   const change =
     'Each proxy in front of the service has to send the visitor’s address in X-Forwarded-For, and the service has to know the addresses of its proxies.';
   const where =
@@ -261,7 +262,7 @@ function addresses(
       },
     ];
   }
-  if (hasManyAddresses || !hasEnoughTabs || visits < ENOUGH_VISITS) return [];
+  if (hasManyAddresses || !hasEnoughTabs || visits + refused < ENOUGH_VISITS) return [];
   return [
     {
       name: 'one_address',

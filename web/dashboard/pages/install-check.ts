@@ -1,4 +1,5 @@
 import type { CaptureRefusal } from '../../../domain/sessions/install-evidence.ts';
+import { isOrigin } from '../../../domain/trackers/trackers.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { readInstallEvidence, readLastVisitHour } from '../../../queries/trackers/install-evidence.ts';
 import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
@@ -99,11 +100,28 @@ const origins = (page: PageContext, tracker: TrackerBody, { origins }: InstallEv
     origins.map(({ name, last_at }) => [
       html`<code>${name}</code>`,
       page.ago(last_at),
-      addition(tracker, name) === null || !mayChange(page)
-        ? '–'
-        : html`<a class="button quiet" href="${linkTo(`${PATH}/${tracker.id}/origin`, { origin: name })}">Add to the websites…</a>`,
+      changeFor(page, tracker, name),
     ]),
   );
+
+/** What takes visits of a refused origin: the origin, or the same website over https, where the form of the API has no other. */
+function changeFor(page: PageContext, tracker: TrackerBody, name: string): Content {
+  const secure = name.replace(/^http:/, 'https:');
+  const wanted = [name, secure].find((origin) => addition(tracker, origin) !== null);
+  const reason =
+    wanted === name
+      ? ''
+      : secure !== name
+        ? `Pages over http are not measured, only those over https. Have the website lead there${tracker.origins.includes(secure) ? '' : ', and add that origin'}. `
+        : tracker.origins.includes(name)
+          ? 'Added meanwhile.'
+          : 'This is no website’s origin: a file, a sandboxed frame or a program sent it.';
+  return html`${reason}${
+    wanted !== undefined &&
+    mayChange(page) &&
+    html`<a class="button quiet" href="${linkTo(`${PATH}/${tracker.id}/origin`, { origin: wanted })}">Add ${wanted === name ? 'to the websites' : wanted}…</a>`
+  }`;
+}
 
 const hosts = (page: PageContext, { hosts }: InstallEvidence): Html =>
   table(
@@ -114,9 +132,8 @@ const hosts = (page: PageContext, { hosts }: InstallEvidence): Html =>
 
 /** The websites with an origin that may be added; null: it may not, or is there. */
 function addition({ origins }: TrackerBody, origin: string): readonly string[] | null {
-  if (origins.includes(origin) || !URL.canParse(origin)) return null;
-  const parsed = new URL(origin);
-  return parsed.protocol === 'https:' && parsed.origin === origin ? [...origins, origin] : null;
+  // A page has one host.
+  return origins.includes(origin) || origin.includes('*') || !isOrigin(origin) ? null : [...origins, origin];
 }
 
 /** The question before an origin is added. Its answer is the tracker's own change. */
