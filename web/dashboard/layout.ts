@@ -1,5 +1,5 @@
 import type { Reply } from '../../http/contract/route.ts';
-import { htmlAnswer } from './answers.ts';
+import { afterFlash, flashIn, htmlAnswer } from './answers.ts';
 import type { PageContext, Refused } from './api.ts';
 import { alert, type Content, confirmation, form, type Html, html, type Question } from './components.ts';
 import { linkTo } from './scope.ts';
@@ -119,10 +119,11 @@ const SUSPENDED = html`<p class="notice bad" role="status"><strong>This account 
 export function show(context: PageContext, page: Page): Reply {
   const { title, section, content, refused = null, showsCountry = false } = page;
   const status = page.status ?? refused?.status ?? 200;
-  const flash = flashMessage(context.query.get('said'));
+  const said = flashIn(context.request);
+  const flash = flashMessage(said);
   const places: readonly Place[] = NAVIGATION.flat();
   const tabs = places.find(({ name }) => name === section)?.tabs;
-  return htmlAnswer(
+  const answer = htmlAnswer(
     status,
     page_(
       title,
@@ -154,6 +155,7 @@ export function show(context: PageContext, page: Page): Reply {
     ),
     refused?.retryAfter,
   );
+  return said === null ? answer : afterFlash(answer);
 }
 
 export type AskPage = Omit<Page, 'content'> & Question;

@@ -116,7 +116,7 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
     const registered = toRoute(method, path, async (request) => {
       const page = await contextOf(request);
       if (page === null) {
-        if (hasKeptNoCookie(request)) return redirectAfterPost('/dashboard/login', 'no-cookie');
+        if (hasKeptNoCookie(request)) return redirectAfterPost('/dashboard/login?said=no-cookie');
         return redirectAfterPost(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
       }
       if (method === 'POST' && !isOwnForm(page)) return refuseForeignForm();
@@ -311,9 +311,7 @@ const tooManyPages = (wait: number): Reply =>
 /** Whether a login has just led here, and the browser sends none of its cookies. */
 function hasKeptNoCookie(request: ApiRequest): boolean {
   const cookies = request.header('cookie');
-  const begun = new URLSearchParams(request.query)
-    .getAll('said')
-    .some((said) => said === 'logged-in' || said === 'joined');
+  const begun = new URLSearchParams(request.query).has('said', 'logged-in');
   return begun && tokenIn(cookies) === null && deviceIn(cookies) === null;
 }
 

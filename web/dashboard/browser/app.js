@@ -38,7 +38,7 @@ if (once !== null) {
   });
 }
 
-/** What was done is said once, and not again by a reload. */
+/** The mark of a login stays in no address. */
 const here = new URL(location.href);
 if (here.searchParams.has('said')) {
   here.searchParams.delete('said');

@@ -1,5 +1,13 @@
 import type { ApiRequest, Reply } from '../../../http/contract/route.ts';
-import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost, tokenIn } from '../answers.ts';
+import {
+  afterFlash,
+  deviceIn,
+  flashIn,
+  loginAndDeviceCookies,
+  noLoginCookie,
+  redirectAfterPost,
+  tokenIn,
+} from '../answers.ts';
 import { alert, field, html } from '../components.ts';
 import { flashMessage, showBare } from '../layout.ts';
 import { tooManyAttempts } from '../passwords.ts';
@@ -21,9 +29,16 @@ export const loginPages = (services: LoginServices): OpenRoute[] => [
   {
     method: 'GET',
     path: '/dashboard/login',
-    handle: ({ query }) => {
-      const given = new URLSearchParams(query);
-      return loginPage({ next: ownPath(given.get('next')), flash: flashMessage(given.get('said')) });
+    handle: (request) => {
+      const given = new URLSearchParams(request.query);
+      // A browser without cookies is told by the address, unless that was opened by itself.
+      const isLed = given.get('said') === 'no-cookie' && request.header('referer') !== undefined;
+      const said = flashIn(request);
+      const page = loginPage({
+        next: ownPath(given.get('next')),
+        flash: flashMessage(isLed ? 'no-cookie' : said),
+      });
+      return said === null ? page : afterFlash(page);
     },
   },
   { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(services, request) },
@@ -94,11 +109,8 @@ function begun(
   { token, device }: { token: string; device: string },
 ): Reply {
   const keepsCookies = deviceIn(request.header('cookie')) !== null;
-  return redirectAfterPost(
-    next,
-    keepsCookies ? undefined : 'logged-in',
-    loginAndDeviceCookies(token, device),
-  );
+  const path = keepsCookies ? next : `${next}${next.includes('?') ? '&' : '?'}said=logged-in`;
+  return redirectAfterPost(path, undefined, loginAndDeviceCookies(token, device));
 }
 
 interface CodeShown extends Pick<Shown, 'next' | 'error' | 'status' | 'retryAfter'> {
