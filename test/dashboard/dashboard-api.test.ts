@@ -262,15 +262,22 @@ describe('a session', () => {
 });
 
 describe('the form of a tracker', () => {
-  it('proposes how websites are spelled, and changes them', async () => {
+  it('takes websites as they are meant, proposes https for http, and changes them', async () => {
     const fields = { name: 'a shop', customer_reference: '' };
-    const refused = await page.send('/trackers', {
+    const taken = await page.send('/trackers', {
       ...fields,
-      origins: 'shop.example\nhttps://www.shop.example/cart',
+      origins: 'shop.example\nhttps://WWW.shop.example/cart *.more.example localhost:4000',
     });
+    expect(taken.statusCode).toBe(303);
+    expect((await page.get(String(taken.headers.location).replace('/dashboard', ''))).body).toContain(
+      '>https://shop.example\nhttps://www.shop.example\nhttps://*.more.example\nhttp://localhost:4000</textarea>',
+    );
+    const refused = await page.send('/trackers', { ...fields, origins: 'http://shop.example' });
     expect(refused.statusCode).toBe(400);
-    expect(refused.body).toContain('>https://shop.example\nhttps://www.shop.example</textarea>');
-    expect(refused.body).toMatch(/<code>shop\.example<\/code> means <code>https:\/\/shop\.example<\/code>/);
+    expect(refused.body).toContain('>https://shop.example</textarea>');
+    expect(refused.body).toMatch(
+      /<code>http:\/\/shop\.example<\/code> means <code>https:\/\/shop\.example<\/code>/,
+    );
     const made = await page.send('/trackers', { ...fields, origins: 'https://shop.example' });
     const path = String(made.headers.location).replace(/^\/dashboard|\?.*$/g, '');
     expect((await page.get(path)).body).toContain('>https://shop.example</textarea>');

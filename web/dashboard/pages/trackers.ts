@@ -21,7 +21,7 @@ import {
   tableOr,
 } from '../components.ts';
 import { show } from '../layout.ts';
-import { respelled } from '../origins.ts';
+import { respelled, taken } from '../origins.ts';
 import { action, type Found, type Resource, resourceRoutes } from '../resource.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
@@ -135,8 +135,8 @@ function trackerFields(
     <div class="field"><label for="origins">Websites</label>
       <textarea id="origins" name="origins" rows="3" required aria-describedby="origins-hint">${[...lines].join('\n')}</textarea>
       ${changes.length > 0 && respellings(changes)}
-      <small id="origins-hint">One origin a line: <code>https://www.example.com</code>, or
-      <code>https://*.example.com</code> for every subdomain.</small></div>
+      <small id="origins-hint">One a line: <code>www.example.com</code>, or
+      <code>*.example.com</code> for every subdomain. Pages over https alone are measured.</small></div>
     ${field('Your reference', 'customer_reference', { value: reference, maxlength: 200, hint: 'Optional: what you call this customer.' })}`;
 }
 
@@ -154,7 +154,7 @@ const sent = (page: PageContext) => ({
 
 const bodyIn = (page: PageContext) => {
   const { name, reference, origins } = sent(page);
-  return { name, origins, customer_reference: reference === '' ? null : reference };
+  return { name, origins: taken(origins), customer_reference: reference === '' ? null : reference };
 };
 
 const stateOf = ({ disabled_at }: TrackerBody) =>
