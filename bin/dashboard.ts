@@ -56,6 +56,7 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
     projected: ownWrite(['partners', 'team']),
     admitChange: (partnerId: string) => admitChange(limiter, partnerId),
   };
+  const keyChanges = createKeyChanges({ ...changes, projected: ownWrite(['partners']) });
   const services = loginServices(context);
   const audits = createRequestedAudits(runtime);
   const routes = dashboardRoutes({
@@ -72,12 +73,12 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       overviewPage,
       ...companyPages,
       ...usagePages,
-      ...lookupPages,
+      ...lookupPages(keyChanges),
       hideStart,
       ...sessionPages,
       ...revealPages,
       ...trackerPages,
-      ...keyPages(createKeyChanges({ ...changes, projected: ownWrite(['partners']) })),
+      ...keyPages(keyChanges),
       ...webhookPages(sampleSender(context)),
       ...recoveryPages,
       ...deliveryPages,

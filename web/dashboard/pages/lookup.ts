@@ -2,10 +2,12 @@ import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { shellQuoted } from '../../../http/contract/shell-text.ts';
 import { findCallingKey, listLatestKeys } from '../../../queries/partners/partners.ts';
+import type { KeyChanges } from '../../../write-api/partners/keys.ts';
 import { redirectAfterPost } from '../answers.ts';
 import {
   type Api,
   type ApiAnswer,
+  commandOf,
   type ErrorAnswer,
   errorAnswer,
   isOwner,
@@ -47,9 +49,10 @@ interface LookupBody {
 const PATH = '/dashboard/lookup';
 
 /** One address, asked for as the API would be: with a key of the partner's, whose limits and usage it counts against. */
-export const lookupPages: readonly PageRoute[] = [
+export const lookupPages = (changes: KeyChanges): PageRoute[] => [
   get(PATH, (page) => lookup(page)),
   post(PATH, 'member', submit),
+  post(`${PATH}/first-key`, 'owner', (page) => lookUpWithFirstKey(changes, page)),
 ];
 
 /** The API as a key of the partner calls it, with its limits and its usage; null: there is no such key, or it cannot be used now. */
@@ -68,17 +71,19 @@ async function lookup(page: PageContext, failed: ErrorAnswer | null = null): Pro
     return show(page, {
       title: 'Look up',
       section: 'Look up',
-      content: nothingYet(
+      refused: failed,
+      content: html`${nothingYet(
         'No key yet',
-        html`A lookup is made with one of your keys, within its limits. ${isOwner(page) ? html`<a href="/dashboard/keys">Create a key</a>` : 'An owner of your team creates keys.'}`,
-      ),
+        html`A lookup is made with one of your keys, within its limits. ${isOwner(page) ? 'The first one is made with it: nobody sees it, and only this page uses it.' : 'An owner of your team creates keys.'}`,
+      )}
+      ${isOwner(page) && form(page, `${PATH}/first-key`, html`${addressField(ip)}<button>Create a key and look up</button>`, 'filter')}`,
     });
   }
   // A page with an address alone only fills in the form, and so does a link of another site: asking is counted.
   const shows = failed === null && ip !== '' && page.query.has('key_id') && !isFromElsewhere(page);
   const api = shows ? await asKey(page, asked) : null;
   const answer = api === null ? null : await api<LookupBody>('GET', '/v1/lookup', { query: { ip } });
-  const fields = html`${field('IP address', 'ip', { value: ip, required: true, maxlength: 45, hint: 'IPv4 or IPv6, public.' })}
+  const fields = html`${addressField(ip)}
     ${select(
       'With key',
       'key_id',
@@ -101,6 +106,9 @@ async function lookup(page: PageContext, failed: ErrorAnswer | null = null): Pro
     ${ip !== '' && curls(page.publicUrl, ip)}`,
   });
 }
+
+const addressField = (ip: string): Content =>
+  field('IP address', 'ip', { value: ip, required: true, maxlength: 45, hint: 'IPv4 or IPv6, public.' });
 
 const UNUSABLE = errorAnswer(
   409,
@@ -156,9 +164,27 @@ const curls = (publicUrl: string, ip: string): Content =>
   )}</section>`;
 
 async function submit(page: PageContext): Promise<Reply> {
-  const [ip, key_id] = [textOf(page, 'ip'), textOf(page, 'key_id')];
+  const key_id = textOf(page, 'key_id');
   const api = await asKey(page, key_id);
-  if (api === null) return lookup(page, UNUSABLE);
+  return api === null ? lookup(page, UNUSABLE) : lookUp(page, api, key_id);
+}
+
+async function lookUp(page: PageContext, api: Api, key_id: string): Promise<Reply> {
+  const ip = textOf(page, 'ip');
   const answer = await api<LookupBody>('POST', '/v1/lookup', { body: { ip } });
   return answer.ok ? redirectAfterPost(linkTo(PATH, { ip, key_id })) : lookup(page, answer);
+}
+
+/** Makes a key that nobody has seen, so that it gives nobody access, for an account without any. */
+async function lookUpWithFirstKey({ create, usualLimits }: KeyChanges, page: PageContext): Promise<Reply> {
+  const { reads, user, request } = page;
+  const keysNow = () => listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt), 0);
+  if ((await keysNow()).length === 0) {
+    const made = await create(user.partner_id, 'Dashboard', usualLimits, commandOf(page));
+    if (!made.ok) return lookup(page, made);
+  }
+  const [key] = await keysNow();
+  if (key === undefined) return lookup(page, UNUSABLE);
+  const api = await asKey(page, key.key_id);
+  return api === null ? lookup(page, UNUSABLE) : lookUp(page, api, key.key_id);
 }

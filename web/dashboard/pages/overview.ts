@@ -76,8 +76,25 @@ async function overview(page: PageContext): Promise<Reply> {
     reads.trackerDays(partner_id, trackerId, both),
     readLookups(page, both),
     reads.notices(partner_id, page.request.receivedAt),
-    showsStart(page) ? readStartState(reads.db, partner_id) : null,
+    readStartState(reads.db, partner_id),
   ]);
+  const start = showsStart(page) && startPanel(page, state, trackers);
+  if (!state.hasVisit && !state.hasLookedUp) {
+    return show(page, {
+      title: 'Home',
+      section: 'Home',
+      refused: failed,
+      content: html`${notices.length > 0 && attentionPanel(notices)}
+      ${
+        start ||
+        nothingYet(
+          'No visits yet',
+          html`Visits show here as soon as a page with the snippet of a website is opened.
+            <a href="/dashboard/trackers">See the websites</a>`,
+        )
+      }`,
+    });
+  }
   const [daysBefore, days] = splitAt(allDays, period);
   const [lookupsBefore, lookups] = splitAt(allLookups, period);
   return show(page, {
@@ -86,7 +103,7 @@ async function overview(page: PageContext): Promise<Reply> {
     refused: failed,
     showsCountry: true,
     content: html`${notices.length > 0 && attentionPanel(notices)}
-    ${state !== null && startPanel(page, state, trackers)}
+    ${start}
     ${filterForm(page, trackers)}
     ${tiles([
       {

@@ -160,8 +160,13 @@ const bodyIn = (page: PageContext) => {
 const stateOf = ({ disabled_at }: TrackerBody) =>
   disabled_at === null ? badge('enabled', 'good') : badge('disabled', 'off');
 
+/** Home's first step asks for the website alone, whose host is its name then, and goes on there. */
 async function create(page: PageContext): Promise<Reply> {
-  const made = await page.api<TrackerBody>('POST', '/v1/trackers', { body: bodyIn(page) });
+  const body = bodyIn(page);
+  const isStart = textOf(page, 'from') === 'start';
+  const name = isStart ? (body.origins[0] ?? '').replace(/^https?:\/\//, '').slice(0, 200) : body.name;
+  const made = await page.api<TrackerBody>('POST', '/v1/trackers', { body: { ...body, name } });
+  if (made.ok && isStart) return redirectAfterPost('/dashboard', 'tracker-created');
   return made.ok ? redirectAfterPost(`${PATH}/${made.body.id}`, 'tracker-created') : list(page, made);
 }
 
