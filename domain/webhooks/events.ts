@@ -196,6 +196,10 @@ export const NO_DELIVERIES: DeliveryTotals = {
 export const signedBySchema = z.enum(['newest', 'newest_and_previous']);
 export type SignedBy = z.output<typeof signedBySchema>;
 
+/** The number of deliveries in all states. */
+export const totalOf = ({ pending, delivered, failed, cancelled, expired }: DeliveryTotals): number =>
+  pending + delivered + failed + cancelled + expired;
+
 const ofDelivery = { delivery_id: z.uuid(), webhook_id: z.uuid(), partner_id: z.uuid() } as const;
 
 /** The ids that identify a delivery. */

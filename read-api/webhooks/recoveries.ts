@@ -1,8 +1,8 @@
+import { totalOf } from '../../domain/webhooks/events.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
 import { refusal } from '../../http/errors/error-catalog.ts';
-import { inRecovery } from '../../projections/webhooks/deliveries/recovery.ts';
 import { findRecovery, type Recovery } from '../../projections/webhooks/deliveries/recovery-readers.ts';
 import { findEndpoint } from '../../projections/webhooks/endpoints/readers.ts';
 import type { Reads } from '../../queries/reads.ts';
@@ -35,7 +35,7 @@ async function get(reads: Reads, request: PartnerRequest): Promise<Reply> {
  */
 function fieldsOf(row: Recovery, isDeleted: boolean): Omit<RecoveryBody, 'request_id'> {
   const { recovery_id, since, created_at, delivered, failed, expired } = row;
-  const due = inRecovery(row);
+  const due = totalOf(row);
   const deliveries = Math.max(row.deliveries, due);
   const untaken = deliveries - due;
   const waiting = row.pending + (row.completed_at === null ? untaken : 0);

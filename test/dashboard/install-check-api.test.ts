@@ -86,3 +86,28 @@ it('waits for what the service saw of the first visit, and finds nothing wrong w
   expect(before).not.toContain('though visits came before');
   expect(await shown(tracker)).toContain('Receiving visits:');
 });
+
+it('names websites with a broken pixel on Home and in the list, and no others', async () => {
+  const own = await api.key();
+  const owner = await loggedIn(api, await makeUser(api, own.partner_id));
+  const [broken, works, silent] = [
+    await makeTracker(api, own),
+    await makeTracker(api, own),
+    await makeTracker(api, own),
+  ];
+  await collect(api, broken, { headers: { origin: STAGING } });
+  await collect(api, works, { headers: { origin: STAGING } });
+  await collect(api, works);
+  await api.runtime.evidence.flush();
+  await api.caughtUp();
+  clock.advance(20_000);
+  const seen = `Visits arrive from origins that are not allowed: ${STAGING}.`;
+  const home = (await owner.get('')).body;
+  expect(home.split(seen)).toHaveLength(2);
+  expect(home).toContain(`href="/dashboard/trackers/${broken}#install-check"`);
+  const list = (await owner.get('/trackers')).body;
+  const rowOf = (tracker: string) =>
+    list.split('<tr>').find((row) => row.includes(`/dashboard/trackers/${tracker}`));
+  expect(rowOf(broken)).toContain(seen);
+  for (const tracker of [works, silent]) expect(rowOf(tracker)).toContain('enabled');
+});

@@ -2,8 +2,8 @@
 import {
   type DeliveryEvent,
   type DeliveryState,
-  type DeliveryTotals,
   NO_DELIVERIES,
+  totalOf,
 } from '../../../domain/webhooks/events.ts';
 import type { Columns } from '../../tables.ts';
 
@@ -80,10 +80,6 @@ export function countInRecovery(
   fold.changedRecoveries.add(recovery);
 }
 
-/** Number of deliveries in a recovery, as far as they have been made due or have arrived. */
-export const inRecovery = ({ pending, delivered, failed, cancelled, expired }: DeliveryTotals): number =>
-  pending + delivered + failed + cancelled + expired;
-
 /**
  * Returns the open recovery that has counted a delivery at its request and has not made it due yet: when the delivery arrives before
  * its turn, by a probe for example, it stays in the count. null: there is none.
@@ -101,7 +97,7 @@ export function countedBy(
     if (recovery.webhook_id !== webhook_id || completed_at !== null) continue;
     const isCounted =
       created_at >= since && created_at <= recovery.created_at && (held_back || cycle_attempts > 0);
-    if (isCounted && inRecovery(recovery) < deliveries) return recovery_id;
+    if (isCounted && totalOf(recovery) < deliveries) return recovery_id;
   }
   return null;
 }

@@ -1,7 +1,10 @@
 import type { CaptureRefusal } from '../../../domain/sessions/install-evidence.ts';
-import { isOrigin } from '../../../domain/trackers/trackers.ts';
 import type { Reply } from '../../../http/contract/route.ts';
-import { readInstallEvidence, readLastVisitHour } from '../../../queries/trackers/install-evidence.ts';
+import {
+  readInstallEvidence,
+  readInstallEvidenceOf,
+  readLastVisitHour,
+} from '../../../queries/trackers/install-evidence.ts';
 import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { listTrackers, mayChange, type PageContext, type PageReads } from '../api.ts';
@@ -9,6 +12,7 @@ import { barChart } from '../charts.ts';
 import { type Content, copyable, count, counted, type Html, html, notice, table } from '../components.ts';
 import { type Finding, type InstallEvidence, judgeInstallation } from '../install-findings.ts';
 import { ask } from '../layout.ts';
+import { originsMeant } from '../origins.ts';
 import { get, type PageRoute } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 
@@ -23,14 +27,47 @@ export async function readEvidence({ pool, clock }: PageReads, trackerId: string
   return { ...seen, lastVisitHour };
 }
 
-/** The section of a tracker's page that says whether visits come, and what to change if not. */
-export function installCheck(page: PageContext, tracker: TrackerBody, evidence: InstallEvidence): Html {
-  const { state, findings } = judgeInstallation(
-    { disabled: tracker.disabled_at !== null, origins: tracker.origins },
+const judged = (page: PageContext, { disabled_at, origins }: TrackerBody, evidence: InstallEvidence) =>
+  judgeInstallation(
+    { disabled: disabled_at !== null, origins },
     new URL(page.publicUrl).origin,
     evidence,
     page.request.receivedAt,
   );
+
+/** What is wrong with a website's pixel, as its page says; null: nothing that somebody has to change. */
+export interface Broken {
+  readonly tracker: TrackerBody;
+  readonly seen: string;
+}
+
+/** Findings that need no change of a website that is not visited, or that its owner has made so. */
+const NO_FAULT: readonly Finding['name'][] = ['disabled', 'no_script', 'quiet', 'only_crawlers'];
+/** Findings that spoil visits which are taken. */
+const SPOILS: readonly Finding['name'][] = ['private_address', 'one_address'];
+
+/** Finds the websites whose pixel sends nothing, or visits that nothing can be made of. */
+export async function findBroken(
+  page: PageContext,
+  trackers: readonly TrackerBody[],
+): Promise<readonly Broken[]> {
+  if (trackers.length === 0) return [];
+  const ids = trackers.map(({ id }) => id);
+  const evidence = await readInstallEvidenceOf(page.reads.pool, ids, page.request.receivedAt);
+  return trackers.flatMap((tracker) => {
+    const its = evidence.get(tracker.id);
+    if (its === undefined) return [];
+    const { state, findings } = judged(page, tracker, its);
+    const fault = findings.find(({ name }) =>
+      state === 'trouble' ? !NO_FAULT.includes(name) : state === 'receiving' && SPOILS.includes(name),
+    );
+    return fault === undefined || tracker.disabled_at !== null ? [] : [{ tracker, seen: fault.seen }];
+  });
+}
+
+/** The section of a tracker's page that says whether visits come, and what to change if not. */
+export function installCheck(page: PageContext, tracker: TrackerBody, evidence: InstallEvidence): Html {
+  const { state, findings } = judged(page, tracker, evidence);
   // A page that waits looks again by itself.
   return html`<section class="panel" id="install-check"${state === 'waiting' && html` data-live`}><h2>Install check</h2>
     ${stateOf(page, state, evidence)}
@@ -133,7 +170,8 @@ const hosts = (page: PageContext, { hosts }: InstallEvidence): Html =>
 /** The websites with an origin that may be added; null: it may not, or is there. */
 function addition({ origins }: TrackerBody, origin: string): readonly string[] | null {
   // A page has one host.
-  return origins.includes(origin) || origin.includes('*') || !isOrigin(origin) ? null : [...origins, origin];
+  const isOrigin = originsMeant(origin).join() === origin && !origin.includes('*');
+  return isOrigin && !origins.includes(origin) ? [...origins, origin] : null;
 }
 
 /** The question before an origin is added. Its answer is the tracker's own change. */

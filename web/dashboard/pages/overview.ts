@@ -29,6 +29,7 @@ import {
 import { show } from '../layout.ts';
 import { get, type PageRoute } from '../routes.ts';
 import { isKept, linkTo, periodBefore, SESSIONS_KEPT_DAYS } from '../scope.ts';
+import { type Broken, findBroken } from './install-check.ts';
 import { showsStart, startPanel } from './start.ts';
 
 /** The nine outcomes of a lookup (contract, Usage 2), in a person's words. Polls of unfinished work are not shown as work. */
@@ -78,13 +79,15 @@ async function overview(page: PageContext): Promise<Reply> {
     reads.notices(partner_id, page.request.receivedAt),
     readStartState(reads.db, partner_id),
   ]);
+  const broken = brokenNotices(await findBroken(page, trackers));
+  const attention = [...notices, ...broken];
   const start = showsStart(page) && startPanel(page, state, trackers);
   if (!state.hasVisit && !state.hasLookedUp) {
     return show(page, {
       title: 'Home',
       section: 'Home',
       refused: failed,
-      content: html`${notices.length > 0 && attentionPanel(notices)}
+      content: html`${attention.length > 0 && attentionPanel(attention)}
       ${
         start ||
         nothingYet(
@@ -102,7 +105,7 @@ async function overview(page: PageContext): Promise<Reply> {
     section: 'Home',
     refused: failed,
     showsCountry: true,
-    content: html`${notices.length > 0 && attentionPanel(notices)}
+    content: html`${attention.length > 0 && attentionPanel(attention)}
     ${start}
     ${filterForm(page, trackers)}
     ${tiles([
@@ -179,6 +182,28 @@ export const lookupChart = (days: readonly string[], lookups: readonly LookupDay
 
 export const sum = <T>(rows: readonly T[], of: (row: T) => number): number =>
   rows.reduce((total, row) => total + of(row), 0);
+
+const BROKEN_NAMED = 5;
+
+/** Names the websites whose pixel sends nothing that counts. */
+const brokenNotices = (broken: readonly Broken[]): Notice[] => [
+  ...broken.slice(0, BROKEN_NAMED).map(({ tracker, seen }) => ({
+    tone: 'bad' as const,
+    text: `The pixel of “${tracker.name}” does not work. ${seen}`,
+    href: `/dashboard/trackers/${tracker.id}#install-check`,
+    action: 'See what to change',
+  })),
+  ...(broken.length > BROKEN_NAMED
+    ? [
+        {
+          tone: 'bad' as const,
+          text: `The pixels of ${count(broken.length - BROKEN_NAMED)} more websites do not work.`,
+          href: '/dashboard/trackers',
+          action: 'See the websites',
+        },
+      ]
+    : []),
+];
 
 const attentionPanel = (all: readonly Notice[]) =>
   html`<section aria-label="Needs attention"><h2>Needs attention</h2>${all.map(

@@ -25,7 +25,7 @@ import { respelled, taken } from '../origins.ts';
 import { action, type Found, type Resource, resourceRoutes } from '../resource.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
-import { addOriginPage, installCheck, readEvidence } from './install-check.ts';
+import { addOriginPage, findBroken, installCheck, readEvidence } from './install-check.ts';
 
 const PATH = '/dashboard/trackers';
 
@@ -75,6 +75,9 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
   const shown = searched(page, trackers, ({ name, origins, customer_reference }) =>
     [name, ...origins, customer_reference ?? ''].join(' '),
   );
+  const broken = new Map(
+    (await findBroken(page, shown)).map(({ tracker, seen }) => [tracker.id, seen] as const),
+  );
   return show(page, {
     title: 'Websites',
     section: 'Websites',
@@ -93,7 +96,9 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
             ['Name', 'State', 'Origins', 'Your reference', 'Created'],
             shown.map((tracker) => [
               html`<a href="${linkTo(`${PATH}/${tracker.id}`, page.scope.query)}">${tracker.name}</a>`,
-              stateOf(tracker),
+              broken.has(tracker.id)
+                ? html`${badge('broken', 'bad')} <small>${broken.get(tracker.id)}</small>`
+                : stateOf(tracker),
               fewOf(tracker.origins),
               tracker.customer_reference ?? '–',
               page.time(tracker.created_at),
