@@ -97,6 +97,7 @@ function pageReads({ runtime, waitForHead }: ApiContext): PageReads {
     trackerDays: createTrackerDays(db, clock.now),
     notices: (partnerId, now) => findNotices({ ...runtime, partnerId, now }),
     probeMs: probeEveryMs(config.RETRY_BASE_SECONDS * 1_000),
+    price: config.UNIT_PRICE ?? null,
   };
 }
 

@@ -1,7 +1,16 @@
 import type { Reply } from '../../http/contract/route.ts';
 import { afterFlash, flashIn, htmlAnswer } from './answers.ts';
 import type { PageContext, Refused } from './api.ts';
-import { alert, type Content, confirmation, form, type Html, html, type Question } from './components.ts';
+import {
+  alert,
+  type Content,
+  confirmation,
+  counted,
+  form,
+  type Html,
+  html,
+  type Question,
+} from './components.ts';
 import { linkTo } from './scope.ts';
 
 /** The message after a redirect, chosen by name, so that a link cannot put text into a page. */
@@ -33,7 +42,6 @@ const DONE: Readonly<Record<string, string>> = {
   'webhook-enabled': 'The endpoint is enabled.',
   'webhook-tested': 'A test is queued. It stands here as soon as it is under way.',
   'webhook-deleted': 'The endpoint is deleted. Its history stays for 90 days.',
-  'sessions-revealed': 'The sessions are revealed. What is still being looked up shows as pending.',
   'delivery-retried': 'The delivery is being attempted anew.',
   'domain-added': 'The domain is added. It becomes active once its DNS points here.',
   'domain-given-up': 'The domain is given up.',
@@ -43,8 +51,18 @@ const DONE: Readonly<Record<string, string>> = {
     'The ledger is too large for an audit on this page. Ask whoever runs the service for one: doorplate audit billing.',
 };
 
-export const flashMessage = (flash: string | null): string | null =>
-  flash !== null && Object.hasOwn(DONE, flash) ? (DONE[flash] ?? null) : null;
+/** How many sessions a form has revealed, their units, and how many are still looked up. */
+const REVEALED = /^revealed-(\d{1,3})-(\d{1,3})-(\d{1,3})$/;
+
+export function flashMessage(flash: string | null): string | null {
+  if (flash === null) return null;
+  const [, ...numbers] = REVEALED.exec(flash) ?? [];
+  if (numbers.length === 0) return Object.hasOwn(DONE, flash) ? (DONE[flash] ?? null) : null;
+  const [sessions = 0, units = 0, pending = 0] = numbers.map(Number);
+  return `${counted(sessions, 'session is', 'sessions are')} revealed, for ${counted(units, 'unit')}.${
+    pending === 0 ? '' : ` ${counted(pending, 'of them is', 'of them are')} still being looked up.`
+  }`;
+}
 
 interface Place {
   readonly name: string;

@@ -23,6 +23,7 @@ import {
   tableOr,
 } from '../components.ts';
 import { show } from '../layout.ts';
+import { amountCells, amountHeads, moneyText, priceNote } from '../price.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 import { instantOf } from '../times.ts';
 import { sum } from './overview.ts';
@@ -51,6 +52,7 @@ const NO_MONTH = errorAnswer(404, 'month_not_found', 'There is no such month. Ch
 
 async function billing(audits: Audits, page: PageContext, refused: Refused = null): Promise<Reply> {
   const [listed, audited] = await Promise.all([readMonths(page), audits.verdict(page.user.partner_id)]);
+  const { price } = page.reads;
   return show(page, {
     title: 'Billing',
     section: 'Usage and billing',
@@ -65,14 +67,15 @@ async function billing(audits: Audits, page: PageContext, refused: Refused = nul
           )
         : html`${table(
             'Units by month (UTC) in which the reveal completed',
-            ['Month', 'Reveals completed', 'Units'],
+            ['Month', 'Reveals completed', 'Units', ...(price === null ? [] : ['At today’s price'])],
             listed.map(({ month, completed, units }) => [
-              html`<a href="${PATH}/${month}">${monthText(month)}</a>`,
+              html`<a href="${PATH}/${month}">${monthText(month)}</a>${soFar(page, month)}`,
               count(completed),
               count(units),
+              ...(price === null ? [] : [moneyText(price, units)]),
             ]),
-            { numeric: [1, 2] },
-          )}<p><a class="button quiet" href="${PATH}.csv">Download as CSV</a></p>`
+            { numeric: [1, 2, 3] },
+          )}${priceNote(price)}<p><a class="button quiet" href="${PATH}.csv">Download as CSV</a></p>`
     }
     <section><h2>Audit</h2>
       <p>Replays your ledger entry by entry and holds it against receipts and usage. Whoever runs the service can do the
@@ -86,6 +89,10 @@ async function billing(audits: Audits, page: PageContext, refused: Refused = nul
 const monthName = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' });
 /** `2026-11` as `November 2026`. */
 const monthText = (month: string): string => monthName.format(Date.parse(`${month}-01`));
+
+/** What is said of the month that has not ended. */
+const soFar = ({ request }: PageContext, month: string): string =>
+  isoTime(request.receivedAt).startsWith(month) ? ' so far' : '';
 
 /** Whether a text is `YYYY-MM`, of a year that PostgreSQL has, whose next month has four digits too. */
 const isMonth = (text: string): boolean =>
@@ -119,7 +126,7 @@ async function oneMonth(audits: Audits, page: PageContext): Promise<Reply> {
   const at = `${PATH}/${month}`;
   const billed = days.filter(({ reveals }) => reveals > 0);
   return show(page, {
-    title: `Bill of ${monthText(month)}`,
+    title: `Bill of ${monthText(month)}${soFar(page, month)}`,
     section: 'Usage and billing',
     tab: PATH,
     refused: ledger.ok ? null : ledger,
@@ -130,10 +137,14 @@ async function oneMonth(audits: Audits, page: PageContext): Promise<Reply> {
         ['Partner', page.user.partner_name],
         ['Month (UTC)', month],
         ['Reveals completed', count(ledger.body.totals.entries)],
-        ['Units', html`<strong>${count(ledger.body.totals.units)}</strong>`],
+        ['Units', html`<strong>${count(ledger.body.totals.units)}</strong>${soFar(page, month)}`],
+        ...(reads.price === null
+          ? []
+          : [['At today’s price', moneyText(reads.price, ledger.body.totals.units)] as const]),
         ['Last audit', auditOf(page, verdict, month)],
       ])
     }
+    ${priceNote(reads.price)}
     ${tableOr(
       ledger.ok && ledger.body.totals.entries > 0
         ? html`<p>Units by website and day are kept for 400 days; the ledger below has every entry.</p>`
@@ -319,9 +330,10 @@ function verdictOf(page: PageContext, { began_at, ended_at, report }: Verdict) {
 
 async function csv(page: PageContext): Promise<Reply> {
   const rows = await readMonths(page);
+  const { price } = page.reads;
   return csvAnswer(
     'doorplate-units.csv',
-    ['month', 'completed_reveals', 'units'],
-    rows.map(({ month, completed, units }) => [month, completed, units]),
+    ['month', 'completed_reveals', 'units', ...amountHeads(price)],
+    rows.map(({ month, completed, units }) => [month, completed, units, ...amountCells(price, units)]),
   );
 }

@@ -17,7 +17,9 @@ import {
   table,
 } from '../components.ts';
 import { ask, show } from '../layout.ts';
+import { unitsText } from '../price.ts';
 import { filled, get, type PageRoute, post } from '../routes.ts';
+import { sum } from './overview.ts';
 import { readRevealsOf } from './sessions.ts';
 
 /** Reveals of a company, and their results. */
@@ -73,7 +75,7 @@ async function askRevealSeveral(page: PageContext): Promise<Reply> {
   return show(page, {
     ...head,
     showsCountry: true,
-    content: html`<section class="confirm"><p>This costs <strong>at most ${counted(fresh.length, 'unit')}</strong>: one for each
+    content: html`<section class="confirm"><p>This costs <strong>at most ${unitsText(page.reads.price, fresh.length)}</strong>: one for each
         session whose company or network is found, and nothing for the others.</p>
       ${revealed.size > 0 && html`<p>${counted(revealed.size, 'selected session is', 'selected sessions are')} revealed already and left out.</p>`}
       ${form(
@@ -124,7 +126,11 @@ async function revealSeveral(page: PageContext): Promise<Reply> {
     if (revealed.ok) done.push(revealed.body);
     else left.push({ pair: [session_id, idempotencyKey], why: revealed });
   }
-  if (left.length === 0) return redirectAfterPost(back, 'sessions-revealed');
+  if (left.length === 0) {
+    const units = sum(done, ({ billable_units }) => billable_units);
+    const pending = done.filter(({ status }) => status !== 'complete').length;
+    return redirectAfterPost(back, `revealed-${done.length}-${units}-${pending}`);
+  }
   const [first] = left;
   return show(page, {
     title: 'Reveal the selected sessions',
@@ -174,7 +180,7 @@ function question(page: PageContext, idempotencyKey: string, warning: Content, r
     title: 'Reveal the company?',
     section: 'Sessions',
     refused,
-    text: html`<p>This costs <strong>one unit</strong> if anything is found about the visitor's company or network, and
+    text: html`<p>This costs <strong>${unitsText(page.reads.price, 1)}</strong> if anything is found about the visitor's company or network, and
         nothing if not.</p>${warning}`,
     action: `${at}/reveal`,
     button: 'Reveal, for one unit',
@@ -187,7 +193,11 @@ function question(page: PageContext, idempotencyKey: string, warning: Content, r
 async function reveal(page: PageContext): Promise<Reply> {
   const idempotencyKey = textOf(page, 'idempotency_key');
   const revealed = await page.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', { idempotencyKey });
-  if (revealed.ok) return redirectAfterPost(`/dashboard/reveals/${revealed.body.reveal_id}`);
+  if (revealed.ok) {
+    const { reveal_id, billable_units, status } = revealed.body;
+    const flash = `revealed-1-${billable_units}-${status === 'complete' ? 0 : 1}`;
+    return redirectAfterPost(`/dashboard/reveals/${reveal_id}`, flash);
+  }
   if (revealed.status !== 429 && revealed.status !== 503) return askReveal(page, revealed);
   // The reveal may have been recorded. This page reads nothing, because the read may fail as well.
   const again = html`<p><strong>Send it again from this page:</strong> however often, it is one reveal and at most one
@@ -210,7 +220,7 @@ async function receipt(page: PageContext): Promise<Reply> {
     }
     <h2>Receipt</h2>${facts([
       ['State', body.status === 'complete' ? badge('complete', 'good') : badge('pending', 'wait')],
-      ['Units', String(body.billable_units)],
+      ['Units', unitsText(page.reads.price, body.billable_units)],
       ['Asked', page.time(body.created_at)],
       ['Completed', page.time(body.completed_at, 'not yet')],
       ['Kept until', page.time(body.expires_at)],
