@@ -5,6 +5,7 @@ import { RELEASE } from '../../platform/postgres/upgrade-path.ts';
 import type { PublicRoute } from '../contract/route.ts';
 import { staticRoute } from '../contract/static-route.ts';
 import { documentationPage, errorPage } from '../errors/error-page.ts';
+import { clientPackageRoute } from './client-package.ts';
 import { API_VERSION, COUNTRY_ATTRIBUTION } from './openapi.ts';
 
 const SCRIPT_SECONDS = 86_400;
@@ -65,6 +66,7 @@ export function docsRoutes(): PublicRoute[] {
     staticRoute('/docs/errors', 0, { body: errorPage, headers: HEADERS }),
     staticRoute('/docs/start.js', SCRIPT_SECONDS, { body: starter, headers: SCRIPT }),
     staticRoute('/docs/page.css', SCRIPT_SECONDS, { body: style, headers: STYLE }),
+    clientPackageRoute(),
     rendererRoute('/docs/swagger-ui.js', 'swagger-ui-bundle.js', SCRIPT),
     rendererRoute('/docs/swagger-ui.css', 'swagger-ui.css', STYLE),
   ];

@@ -329,6 +329,7 @@ function nextOf({ params, query }: ApiRequest, path: string): string {
 const assets = (): Route[] => [
   asset('style.css', 'text/css; charset=utf-8'),
   asset('app.js', 'text/javascript; charset=utf-8'),
+  asset('ledger.js', 'text/javascript; charset=utf-8'),
 ];
 
 const asset = (name: string, type: string): Route => ({

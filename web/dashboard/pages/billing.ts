@@ -1,6 +1,7 @@
 import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { shellQuoted } from '../../../http/contract/shell-text.ts';
+import { CLIENT_PACKAGE_PATH } from '../../../http/docs/client-package.ts';
 import type { createRequestedAudits, Verdict } from '../../../processors/billing/requested-audits.ts';
 import { listMonths, type UnitsOfMonth } from '../../../queries/billing/reveal-units.ts';
 import { listActors } from '../../../queries/partners/partners.ts';
@@ -112,7 +113,7 @@ async function oneMonth(audits: Audits, page: PageContext): Promise<Reply> {
   if (!isMonth(month)) return billing(audits, page, NO_MONTH);
   const { reads, user, request } = page;
   const cursor = page.query.get('cursor') ?? undefined;
-  const [{ trackers }, ledger, days, verdict, actors] = await Promise.all([
+  const [{ trackers }, ledger, days, verdict, actors, months] = await Promise.all([
     listTrackers(page),
     page.api<LedgerPage>('GET', '/v1/ledger', { query: { month, cursor, limit: '100' } }),
     reads.trackerDays(user.partner_id, null, {
@@ -121,6 +122,7 @@ async function oneMonth(audits: Audits, page: PageContext): Promise<Reply> {
     }),
     audits.verdict(user.partner_id),
     listActors(reads.db, user.partner_id, isoTime(request.receivedAt)),
+    readMonths(page),
   ]);
   const nameOf = namesOfTrackers(trackers);
   const at = `${PATH}/${month}`;
@@ -171,7 +173,7 @@ async function oneMonth(audits: Audits, page: PageContext): Promise<Reply> {
         { numeric: [1, 2] },
       )
     }
-    ${ledger.ok && proof(page, ledger.body)}
+    ${ledger.ok && proof(page, ledger.body, months.map((one) => one.month).toReversed())}
     ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(page, ledger.body, at, nameOf, new Map(actors.map(({ id, name }) => [id, name])))}
     <p><a href="${PATH}">All months</a></p>`,
   });
@@ -191,7 +193,8 @@ function auditOf(page: PageContext, verdict: Verdict | null, month: string): Con
 /** What an auditor notes down, and how anybody with a key checks the bill without this service's word for it. */
 const proof = (
   page: PageContext,
-  { month, head, anchor }: LedgerPage,
+  { month, head, anchor, totals }: LedgerPage,
+  months: readonly string[],
 ) => html`<section class="panel"><h2>Proof</h2>
   <p>Each entry of the ledger carries a digest that covers the one before, so nothing can be changed or removed unnoticed. Once a day
     the service signs what the ledger is: the anchor.</p>
@@ -214,17 +217,26 @@ const proof = (
           ['Public key', html`<code>${anchor.public_key}</code>`] as const,
         ]),
   ])}
-  <p>Prove the bill yourself, with a key of yours. The client reads the whole ledger, checks every digest and the anchor's signature,
-    and keeps the newest anchor in <code>anchors.jsonl</code>, a file of yours: run it once a month, and what was changed or removed since
-    shows for ever.</p>
+  <p>Prove the bill yourself, with a key of yours: this command is the independent proof. Its client, <a href="${CLIENT_PACKAGE_PATH}">a package
+    that this service serves</a>, reads the whole ledger, checks every digest and the anchor's signature, and keeps the newest anchor in
+    <code>anchors.jsonl</code>, a file of yours: run it once a month, and what was changed or removed since shows for ever.</p>
   ${copyable(
     'Commands that prove the bill',
     `export DOORPLATE_URL=${shellQuoted(page.publicUrl)} DOORPLATE_API_KEY=…
 touch anchors.jsonl
-npx doorplate-client verify --month ${month} --anchors anchors.jsonl`,
+npx --yes ${shellQuoted(`${page.publicUrl}${CLIENT_PACKAGE_PATH}`)} verify --month ${month} --anchors anchors.jsonl`,
   )}
   <p>Add <code>--receipts receipts.jsonl</code> to hold the bill against the bodies of <code>reveal.completed</code> webhooks that your servers
-    have kept, a line each. The file of the button above is the same ledger, to keep.</p></section>`;
+    have kept, a line each. The file of the button above is the same ledger, to keep.</p>
+  ${
+    head !== null &&
+    anchor !== null &&
+    html`<div id="ledger-check" data-ledger="${JSON.stringify({ months, month, head, anchor, totals })}" hidden>
+    <p>As a convenience, your browser can make the same check with this page's own script. Whoever runs the service has written that,
+      too, so the proof is the command.</p>
+    <p><button class="quiet">Check in this browser</button></p><p role="status"></p></div>
+    <script type="module" src="/dashboard/assets/ledger.js"></script>`
+  }</section>`;
 
 const entriesOf = (
   page: PageContext,
