@@ -84,7 +84,7 @@ it('is a file of CSV with the filter of the page, whose formulas are defused', a
   const { body, headers } = await page.get('/activity.csv?subject=user');
   expect(headers['content-type']).toBe('text/csv; charset=utf-8');
   expect(body.split('\r\n').slice(0, 2)).toEqual([
-    'at,action,subject_kind,subject_id,subject,actor_kind,actor_id,actor,details',
+    '\uFEFFat,action,subject_kind,subject_id,subject,actor_kind,actor_id,actor,details',
     expect.stringMatching(
       new RegExp(`user.created,user,${user.user_id},'=1\\+1@example.com,operator,,,owner$`),
     ),

@@ -92,7 +92,9 @@ describe.each(['0.125 EUR', undefined])('with the price %s', (UNIT_PRICE) => {
     expect(text).toMatch(/Units by key and by user, all websites.* user 2 2 .* key 1 1 /);
     expect(text.includes('At today’s price EUR 0.38')).toBe(isPriced);
     const lines = (await page.get('/usage/units.csv')).body.split('\r\n');
-    expect(lines[0]).toBe(`kind,id,name,completed_reveals,units${isPriced ? ',amount_today,currency' : ''}`);
+    expect(lines[0]).toBe(
+      `\uFEFFkind,id,name,completed_reveals,units${isPriced ? ',amount_today,currency' : ''}`,
+    );
     expect(lines[1]).toBe(`user,${user.user_id},${user.name},2,2${isPriced ? ',0.25,EUR' : ''}`);
   });
 
@@ -105,7 +107,7 @@ describe.each(['0.125 EUR', undefined])('with the price %s', (UNIT_PRICE) => {
     expect(bill).toMatch(/<?Bill of \w+ \d{4} so far/);
     expect(bill.includes('EUR 0.38')).toBe(isPriced);
     expect((await page.get('/billing.csv')).body.split('\r\n')).toEqual([
-      `month,completed_reveals,units${isPriced ? ',amount_today,currency' : ''}`,
+      `\uFEFFmonth,completed_reveals,units${isPriced ? ',amount_today,currency' : ''}`,
       `${month},3,3${isPriced ? ',0.38,EUR' : ''}`,
       '',
     ]);

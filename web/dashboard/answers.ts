@@ -48,6 +48,9 @@ export const fileAnswer = (name: string, type: string, body: string): Reply => (
   },
 });
 
+/** Excel takes a file without it for one of the machine's own code page. */
+const BYTE_ORDER_MARK = '\uFEFF';
+
 /** A download as CSV (RFC 4180), one line a row: line breaks within a cell become spaces. An empty text is an empty field. */
 export const csvAnswer = (
   name: string,
@@ -57,7 +60,7 @@ export const csvAnswer = (
   fileAnswer(
     name,
     'text/csv; charset=utf-8',
-    [heads, ...rows].map((row) => `${csvRow(row.map(onOneLine))}\r\n`).join(''),
+    BYTE_ORDER_MARK + [heads, ...rows].map((row) => `${csvRow(row.map(onOneLine))}\r\n`).join(''),
   );
 
 const onOneLine = (cell: string | number | null) =>

@@ -156,7 +156,7 @@ export function show(context: PageContext, page: Page): Reply {
         <section class="you" aria-label="Your login">${form(
           context,
           '/dashboard/logout',
-          html`<span class="who"><strong>${context.user.name}</strong> ${context.user.partner_name}</span>
+          html`<span class="who"><strong>${context.user.name}</strong> ${context.user.partner_name}, ${context.user.role}</span>
           <button class="quiet">Log out</button>`,
           'user',
         )}</section>

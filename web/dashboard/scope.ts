@@ -147,6 +147,14 @@ export function linkTo(
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
-/** The period as the name of a file says it: `2026-11-01-2026-11-09`. */
-export const daysText = ({ period: { days } }: Scope): string =>
-  days.length === 0 ? 'no-period' : `${days[0]}-${days.at(-1)}`;
+/** The website and the period as the name of a file says them: `shop-example-2026-11-01-2026-11-09`. `website` null: all. */
+export function fileScope({ period: { days } }: Scope, website: string | null = null): string {
+  const name = (website ?? '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, LONGEST_FILE_PART);
+  const parts = [name.replace(/^-|-$/g, ''), days.length === 0 ? 'no-period' : `${days[0]}-${days.at(-1)}`];
+  return parts.filter((part) => part !== '').join('-');
+}
+
+const LONGEST_FILE_PART = 60;

@@ -18,7 +18,7 @@ import {
 } from '../components.ts';
 import { show } from '../layout.ts';
 import { get, type PageRoute } from '../routes.ts';
-import { daysText, linkTo } from '../scope.ts';
+import { fileScope, linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
 
 type Actor = NonNullable<ActivityQuery['actor']>;
@@ -270,5 +270,5 @@ async function csv(page: PageContext): Promise<Reply> {
     ]);
   const notice = `Older changes are left out: at most ${count(MAX_CSV)} a file.`;
   const more = rows.length > MAX_CSV ? [heads.map((head) => (head === 'details' ? notice : null))] : [];
-  return csvAnswer(`doorplate-activity-${daysText(page.scope)}.csv`, heads, [...lines, ...more]);
+  return csvAnswer(`doorplate-activity-${fileScope(page.scope)}.csv`, heads, [...lines, ...more]);
 }

@@ -2,9 +2,11 @@ import { searchKey } from '../../../domain/kernel/text.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import {
   type CompanyRow,
+  countUnrevealed,
   listCompanyVisits,
   REVEALS_IN_A_FILE,
   REVEALS_ON_A_PAGE,
+  type Unrevealed,
 } from '../../../read-api/reveals/companies.ts';
 import { csvAnswer } from '../answers.ts';
 import { listTrackers, type PageContext, plainText } from '../api.ts';
@@ -22,7 +24,7 @@ import {
 } from '../components.ts';
 import { show } from '../layout.ts';
 import { get, type PageRoute } from '../routes.ts';
-import { daysText, isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
+import { fileScope, isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
 import { instantOf } from '../times.ts';
 import { companyLink, readCompanies } from './overview.ts';
 import { known } from './reveals.ts';
@@ -66,9 +68,10 @@ const before = (rows: readonly CompanyRow[], { came_at, key }: Cursor): number =
 async function list(page: PageContext): Promise<Reply> {
   const cursor = cursorIn(page);
   const asOf = cursor?.asOf ?? new Date(page.request.receivedAt).toISOString();
-  const [{ trackers, failed }, { found, isPartial }] = await Promise.all([
+  const [{ trackers, failed }, { found, isPartial }, unrevealed] = await Promise.all([
     listTrackers(page),
     find(page, cursor?.asOf ?? null, REVEALS_ON_A_PAGE),
+    countUnrevealed(page.reads.db, { partnerId: page.user.partner_id, ...page.scope.period, ...page.scope }),
   ]);
   const company = wanted(page);
   const first = cursor === null ? 0 : before(found, cursor);
@@ -85,6 +88,7 @@ async function list(page: PageContext): Promise<Reply> {
       : {}),
     content: html`${filterForm(page, trackers, field('Company name', 'company', { value: company, maxlength: 200 }))}
     ${!isKept(page.scope.period, page.request.receivedAt) && html`<p class="soft">Companies are kept for ${SESSIONS_KEPT_DAYS} days, so the list begins then.</p>`}
+    ${unrevealedNote(page, unrevealed)}
     ${isPartial && html`<p class="soft">The page shows the companies of the newest reveals of the period. The CSV file has all; or choose a shorter period or one website.</p>`}
     ${
       shown.length === 0
@@ -122,15 +126,36 @@ async function list(page: PageContext): Promise<Reply> {
   });
 }
 
+/** How many sessions of the period a company may still stand behind. */
+function unrevealedNote({ scope }: PageContext, { sessions, isCutShort }: Unrevealed) {
+  if (sessions === 0) return null;
+  const many = `${isCutShort ? 'At least ' : ''}${counted(sessions, 'session')}`;
+  const link = linkTo('/dashboard/sessions', scope.query, { revealed: 'no' });
+  return html`<p>${many} of the period ${sessions === 1 ? 'is' : 'are'} not revealed. <a href="${link}">See them</a></p>`;
+}
+
 async function csv(page: PageContext): Promise<Reply> {
   const [{ trackers }, { found }] = await Promise.all([
     listTrackers(page),
     find(page, null, REVEALS_IN_A_FILE),
   ]);
   const nameOf = namesOfTrackers(trackers);
+  const { trackerId } = page.scope;
   return csvAnswer(
-    `doorplate-companies-${daysText(page.scope)}.csv`,
-    ['company', 'website', 'industry', 'country', 'sessions', 'first_seen_at', 'last_seen_at', 'websites'],
+    `doorplate-companies-${fileScope(page.scope, trackerId === null ? null : nameOf(trackerId))}.csv`,
+    [
+      ...[
+        'company',
+        'website',
+        'industry',
+        'country',
+        'sessions',
+        'first_seen_at',
+        'last_seen_at',
+        'websites',
+      ],
+      ...['city', 'region'],
+    ],
     found.map((row: CompanyRow) => [
       row.name,
       row.website,
@@ -140,6 +165,8 @@ async function csv(page: PageContext): Promise<Reply> {
       row.first_seen_at,
       row.last_seen_at,
       row.tracker_ids.map(nameOf).join('; '),
+      row.city,
+      row.region,
     ]),
   );
 }

@@ -20,7 +20,7 @@ import {
 import { show } from '../layout.ts';
 import { amountCells, amountHeads, moneyText, priceNote } from '../price.ts';
 import { get, type PageRoute } from '../routes.ts';
-import { daysText, linkTo, periodBefore } from '../scope.ts';
+import { fileScope, linkTo, periodBefore } from '../scope.ts';
 import { lookupChart, OUTCOME_GROUPS, POLLS, readLookups, splitAt, sum } from './overview.ts';
 
 const PATH = '/dashboard/usage';
@@ -186,7 +186,7 @@ async function unitsCsv(page: PageContext): Promise<Reply> {
   const rows = await unitsByActor(page);
   const { price } = page.reads;
   return csvAnswer(
-    `doorplate-units-${daysText(page.scope)}.csv`,
+    `doorplate-units-${fileScope(page.scope)}.csv`,
     ['kind', 'id', 'name', 'completed_reveals', 'units', ...amountHeads(price)],
     rows.map(({ kind, id, name, completed, units }) => [
       kind,
@@ -204,7 +204,7 @@ async function csv(page: PageContext): Promise<Reply> {
   const [lookups, keys] = await Promise.all([readLookups(page, period), keysOf(page)]);
   const names = new Map(keys.map(({ key_id, name }) => [key_id, name]));
   return csvAnswer(
-    `doorplate-usage-${daysText(page.scope)}.csv`,
+    `doorplate-usage-${fileScope(page.scope)}.csv`,
     ['day', 'key_id', 'key', 'outcome', 'requests', 'from_saved_results'],
     lookups.map((row) => [
       row.day,
