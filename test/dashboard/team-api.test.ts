@@ -63,6 +63,34 @@ describe('an invitation', () => {
     expect((await browser.get('/team')).body).toContain(name);
   });
 
+  it('may require a second factor of the one who joins, and of nobody else', async () => {
+    const form = { role: 'member', note: 'Ben', second_factor: 'required' };
+    const made = await browser.send('/team/invitations', form);
+    const link = /aria-label="Link"><code>([^<]+)</.exec(made.body)?.[1] ?? '';
+    expect((await browser.get('/team')).body).toContain('member, with a second factor');
+    const cookie = cookieOf(await join(new URL(link).pathname)) ?? '';
+    const led = await browse(api, 'GET', '/dashboard', { cookie });
+    expect([led.statusCode, led.headers.location]).toEqual([303, '/dashboard/account/second-factor']);
+    const other = cookieOf(await join(await invite('member'))) ?? '';
+    expect((await browse(api, 'GET', '/dashboard', { cookie: other })).statusCode).toBe(200);
+  });
+
+  it('offers no second factor of its own while a process of an earlier release runs', async () => {
+    const offers = async () => (await browser.get('/team')).body.includes('name="second_factor"');
+    expect(await offers()).toBe(true);
+    const [id, earlier] = [randomUUID(), await api.sql.connect()];
+    await earlier.query(`set application_name = 'doorplate heartbeat ${id}'`);
+    await api.sql.query(
+      `insert into work.process (process_id, role, release, seen_at) values ($1, 'all', '0.2.0', now())`,
+      [id],
+    );
+    expect(await offers()).toBe(false);
+    const refused = await browser.send('/team/invitations', { role: 'member', second_factor: 'required' });
+    expect([refused.statusCode, refused.body.includes('earlier_release')]).toEqual([409, true]);
+    await api.sql.query('delete from work.process where process_id = $1', [id]);
+    earlier.release(true);
+  });
+
   it('is listed without its link until it is used', async () => {
     const path = await invite('member', 'Ben, finance');
     const { body } = await browser.get('/team');

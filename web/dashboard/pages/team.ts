@@ -11,6 +11,7 @@ import {
   listOwners,
   type MemberRow,
 } from '../../../queries/partners/team.ts';
+import { runsThisReleaseAlone } from '../../../queries/processes.ts';
 import { type TeamChanges, teamRefusal } from '../../../write-api/partners/team.ts';
 import { redirectAfterPost } from '../answers.ts';
 import {
@@ -117,14 +118,15 @@ const roleIn = (page: PageContext): Role | null =>
 
 const NO_ROLE = errorAnswer(400, 'invalid_role', 'Choose a role of the list.');
 
-async function loadTeam({ reads: { db }, user, request, query }: PageContext) {
+async function loadTeam({ reads: { db, pool }, user, request, query }: PageContext) {
   const id = user.partner_id;
   const name = plainText(query.get('q')).slice(0, 100);
-  const [members, invitations, owners, isRequired] = await Promise.all([
+  const [members, invitations, owners, isRequired, mayRequire] = await Promise.all([
     listMembers(db, id, { name, limit: MEMBERS_SHOWN + 1 }),
     listInvitations(db, id, isoTime(request.receivedAt)),
     listOwners(db, id),
     isSecondFactorRequired(db, id),
+    runsThisReleaseAlone(pool),
   ]);
   return {
     members: members.slice(0, MEMBERS_SHOWN),
@@ -133,6 +135,7 @@ async function loadTeam({ reads: { db }, user, request, query }: PageContext) {
     invitations,
     owners: owners.map((owner) => owner.name),
     isRequired,
+    mayRequire,
   };
 }
 type Team = Awaited<ReturnType<typeof loadTeam>>;
@@ -141,7 +144,7 @@ const list = async (page: PageContext, refused: Refused = null): Promise<Reply> 
   show(page, { ...teamView(page, await loadTeam(page), refused), refused });
 
 function teamView(page: PageContext, team: Team, refused: Refused): Page {
-  const { members, hasMore, isSearched, invitations, owners, isRequired } = team;
+  const { members, hasMore, isSearched, invitations, owners, isRequired, mayRequire } = team;
   const mayManage = isOwner(page);
   return {
     title: 'Team',
@@ -157,14 +160,16 @@ function teamView(page: PageContext, team: Team, refused: Refused): Page {
       members.map((member) => [
         mayManage ? html`<a href="${PATH}/${member.user_id}">${member.name}</a>` : member.name,
         html`${member.role}${member.user_id === page.user.user_id && html` ${badge('you', 'off')}`}`,
-        member.second_factor ? badge('on', 'good') : badge('off', isRequired ? 'bad' : 'off'),
+        member.second_factor
+          ? badge('on', 'good')
+          : badge('off', isRequired || member.second_factor_invited ? 'bad' : 'off'),
         page.ago(member.used_at),
         page.time(member.logged_in_at),
       ]),
     )}
     ${hasMore && html`<p>There are more users than these: search by name.</p>`}
     ${invitations.length > 0 && invitationTable(page, invitations)}
-    ${mayManage && invitePanel(page, refused)}
+    ${mayManage && invitePanel(page, refused, mayRequire)}
     ${mayManage && panel('Second factor for all', requirement(page, isRequired))}`,
   };
 }
@@ -172,6 +177,8 @@ function teamView(page: PageContext, team: Team, refused: Refused): Page {
 const invitePanel = (
   page: PageContext,
   refused: Refused,
+  mayRequire: boolean,
+  isChecked = textOf(page, 'second_factor') === 'required',
 ): Html => html`<section class="panel" id="invite"><h2>Invite a colleague</h2>
       <p>You get a link to hand over. It works once, within 72 hours: your colleague chooses a user name and a password.
       Doorplate sends no mail.</p>${form(
@@ -179,15 +186,19 @@ const invitePanel = (
         `${PATH}/invitations`,
         html`${roleSelect(refused === null ? 'member' : (roleIn(page) ?? 'member'))}
         ${field('For whom', 'note', { value: textOf(page, 'note'), maxlength: 100, hint: 'A note for you and the other owners, “Ada, sales” for example.' })}
+        ${
+          mayRequire &&
+          checkbox('Require a second factor of this colleague', 'second_factor', 'required', isChecked)
+        }
         ${proofField(page)}
         <button>Make the link</button>`,
       )}</section>`;
 
 function invitationTable(page: PageContext, invitations: Team['invitations']): Content {
   const heads = ['For', 'Role', 'Made by', 'Expires'];
-  const rows = invitations.map(({ note, role, made_by, expires_at }) => [
+  const rows = invitations.map(({ note, role, second_factor, made_by, expires_at }) => [
     note === '' ? 'No note' : note,
-    role,
+    `${role}${second_factor ? ', with a second factor' : ''}`,
     made_by ?? 'an operator',
     page.time(expires_at),
   ]);
@@ -224,10 +235,18 @@ const requirementForm = (page: PageContext, required: 'yes' | 'no', button: stri
     html`<input type="hidden" name="required" value="${required}">${proofField(page, 'proof-required', 'Your password, for this setting')}<button class="quiet">${button}</button>`,
   );
 
+const EARLIER_RELEASE = errorAnswer(
+  409,
+  'earlier_release',
+  'The service is being upgraded. Invite without the second factor, or a little later.',
+);
+
 async function invite(changes: TeamChanges, page: PageContext): Promise<Reply> {
   const role = roleIn(page);
   if (role === null) return list(page, NO_ROLE);
-  const invitation = { role, note: textOf(page, 'note') };
+  const second_factor = textOf(page, 'second_factor') === 'required';
+  if (second_factor && !(await runsThisReleaseAlone(page.reads.pool))) return list(page, EARLIER_RELEASE);
+  const invitation = { role, note: textOf(page, 'note'), second_factor };
   const made = await changes.invite(page.user.partner_id, invitation, commandOf(page));
   if (!made.ok) return list(page, made);
   return show(page, {
