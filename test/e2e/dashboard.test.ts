@@ -249,7 +249,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
       page.getByRole('link', { name: 'Download as CSV' }).click(),
     ]);
     const csv = Buffer.concat(await (await file.createReadStream()).toArray()).toString();
-    expect(csv).toMatch(/^month,completed_reveals,units\r\n\d{4}-\d\d,1,1\r\n$/);
+    expect(csv).toMatch(/^\uFEFFmonth,completed_reveals,units\r\n\d{4}-\d\d,1,1\r\n$/);
   });
 
   it('draws the calls of the keys', async () => {
