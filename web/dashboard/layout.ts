@@ -31,8 +31,7 @@ const DONE: Readonly<Record<string, string>> = {
   'second-factor-optional': 'A second factor is not required any more.',
   'key-updated': 'The limits are changed. Every process has them within a second.',
   'key-revoked': 'The key is revoked. Nothing more is answered to it.',
-  'tracker-created':
-    'The tracker is created. It takes visits from the websites that stand here; put its snippet on their pages.',
+  'tracker-created': 'The website is added. Put its snippet on the pages.',
   'tracker-changed': 'The tracker is changed. Visits are accepted from the websites that stand here.',
   'tracker-disabled': 'The tracker is disabled: it takes no visits until it is enabled again.',
   'tracker-enabled': 'The tracker is enabled.',

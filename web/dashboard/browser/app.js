@@ -20,6 +20,9 @@ function addCopyButtons(part) {
     box.append(button);
   }
 }
+const live = document.querySelector('[data-live]');
+/** What the live part was, as the server sends it. */
+let last = live?.innerHTML;
 addCopyButtons(document);
 
 /** A secret that nobody can show again: leaving its page asks first, until it was copied or its reader says that it is kept. */
@@ -85,15 +88,14 @@ addEventListener('pageshow', () => {
 const EVERY_MS = 5_000;
 const MOST = 120;
 
-let last = '';
-
 async function refresh(part) {
   const answer = await fetch(location.href);
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById(part.id);
   const selection = getSelection();
   const isBusy =
-    part.contains(document.activeElement) ||
+    // Who has just copied the snippet waits for what comes of it.
+    (part.contains(document.activeElement) && document.activeElement.closest('.copy') === null) ||
     part.querySelector('input:checked, details[open]') !== null ||
     (!selection.isCollapsed && selection.containsNode(part, true));
   if (fresh === null || isBusy || fresh.innerHTML === last) return;
@@ -114,7 +116,6 @@ function sayThatItEnds() {
   for (const promise of document.querySelectorAll('[data-while-live]')) promise.hidden = true;
 }
 
-const live = document.querySelector('[data-live]');
 const reload = document.querySelector('.reload');
 const looked = Number(here.searchParams.get('looked') ?? 0);
 if (here.searchParams.has('looked')) {
