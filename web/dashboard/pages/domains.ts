@@ -13,6 +13,7 @@ import {
   form,
   html,
   namesOfTrackers,
+  noMatch,
   nothingYet,
   notice,
   OTHERS_ADD,
@@ -76,11 +77,13 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
       html`<form class="filter" method="get">${trackerSelect(trackers, chosen, 'All websites')}<button class="quiet">Apply</button></form>`
     }
     ${tableOr(
-      nothingYet(
-        'No domains yet',
-        html`A host name of your customer’s own, under which the pixel is a part of the website.
+      domains.length > 0
+        ? noMatch(PATH)
+        : nothingYet(
+            'No domains yet',
+            html`A host name of your customer’s own, under which the pixel is a part of the website.
           ${mayChange(page) ? hasForm && 'Add the first one below.' : OTHERS_ADD}`,
-      ),
+          ),
       counted(shown.length, 'custom domain'),
       ['Host name', 'State', 'Website', 'What is wrong', 'Added'],
       shown.map((domain) => [
