@@ -91,7 +91,7 @@ describe('keys', () => {
       expect(answer.statusCode).toBe(409);
       expect(answer.body).toContain(code);
       expect(answer.body).toContain(words);
-      expect((await page.get('/keys')).body).toContain('At most 50.');
+      expect((await page.get('/keys/new')).body).toContain('At most 50.');
     },
   );
 
@@ -269,7 +269,8 @@ describe('the form of a tracker', () => {
       origins: 'shop.example\nhttps://WWW.shop.example/cart *.more.example localhost:4000',
     });
     expect(taken.statusCode).toBe(303);
-    expect((await page.get(String(taken.headers.location).replace('/dashboard', ''))).body).toContain(
+    const settings = `${String(taken.headers.location).replace('/dashboard', '')}/settings`;
+    expect((await page.get(settings)).body).toContain(
       '>https://shop.example\nhttps://www.shop.example\nhttps://*.more.example\nhttp://localhost:4000</textarea>',
     );
     const refused = await page.send('/trackers', { ...fields, origins: 'http://shop.example' });
@@ -280,10 +281,10 @@ describe('the form of a tracker', () => {
     );
     const made = await page.send('/trackers', { ...fields, origins: 'https://shop.example' });
     const path = String(made.headers.location).replace(/^\/dashboard|\?.*$/g, '');
-    expect((await page.get(path)).body).toContain('>https://shop.example</textarea>');
+    expect((await page.get(`${path}/settings`)).body).toContain('>https://shop.example</textarea>');
     const change = { name: 'the shop', customer_reference: 'c-7', origins: 'https://www.shop.example' };
     expect((await page.send(`${path}/change`, change)).statusCode).toBe(303);
-    const body = (await page.get(path)).body;
+    const body = (await page.get(`${path}/settings`)).body;
     expect(body).toContain('>https://www.shop.example</textarea>');
     expect(body).toContain('<h1>the shop</h1>');
     const wrong = await page.send(`${path}/change`, { ...change, origins: 'nothing' });
@@ -308,7 +309,9 @@ describe('the list of sessions', () => {
     const session = await visit(tracker, '5.9.77.1', custom);
     const list = (await page.get(`/sessions?tracker_id=${tracker}`)).body;
     // Each label is isolated, since a mark of direction in one would turn those beside it.
-    expect(list).toMatch(/<bdi>label0: xxx<\/bdi>, <bdi>label1: x{31}…<\/bdi>, <bdi>label2: xxx<\/bdi> \+17/);
+    expect(list).toMatch(
+      /<bdi class="chip">label0: xxx<\/bdi><bdi class="chip">label1: x{31}…<\/bdi><bdi class="chip">label2: xxx<\/bdi><span class="soft">\+17/,
+    );
     expect((await page.get(`/sessions/${session}`)).body).toContain('label19: xxx');
   });
 });

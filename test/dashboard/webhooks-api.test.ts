@@ -193,7 +193,7 @@ describe('the deliveries of an endpoint', () => {
     expect(await ids(`?id=${old.delivery_id}`)).toEqual([old.delivery_id]);
     expect(await ids(`?id=${randomUUID()}`)).toEqual([]);
     const { body } = await page.get(at(`/deliveries?status=failed&since=${day(1)}`));
-    expect(body).toContain('<option value="failed" selected>');
+    expect(body).toContain('status=failed" aria-current="true"');
     expect(body).toContain(`name="since" type="date" value="${day(1)}"`);
     const none = await textOf(at('/deliveries?type=webhook.test'));
     expect(none).toContain('No deliveries match');
@@ -393,7 +393,7 @@ describe('the rotation of a secret', () => {
     const later = await page.get(at('/rotate'));
     expect(later.body).not.toMatch(/whsec_[A-Za-z0-9+/]{43}=/);
     expect(await textOf(at('/rotate'))).toContain('None was sent since the rotation began');
-    expect(await textOf(at())).toContain('two secrets sign until');
+    expect(await textOf(at())).toContain('Two secrets sign until');
     const sent = await page.send(at('/test'), { from: 'rotation' });
     expect(sent.headers.location).toBe(`/dashboard/webhooks/${endpoint.webhook_id}/rotate`);
     await eventually(
@@ -404,7 +404,7 @@ describe('the rotation of a secret', () => {
     clock.advance(DAY);
     page = await loggedIn(api, await makeUser(api, key.partner_id));
     expect(await textOf(at('/rotate'))).toContain('Rotate the secret of');
-    expect(await textOf(at())).toContain('one secret signs');
+    expect(await textOf(at())).toContain('One secret signs');
   });
 });
 

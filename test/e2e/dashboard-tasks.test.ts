@@ -165,6 +165,7 @@ describe.each(ENGINES)('in %s, with scripts: %s,', (engine, scripts) => {
 
     task('looks up an address and finds the curl for it', async () => {
       await person.follow('Keys');
+      await person.follow('Create a key');
       await person.fill({ Name: 'server', 'Your password': PASSWORD });
       await person.press('Create the key');
       await person.follow('Look up');
@@ -199,7 +200,7 @@ describe.each(ENGINES)('in %s, with scripts: %s,', (engine, scripts) => {
         `/trackers/${tracker}`,
         'Visits arrive from origins that are not allowed: https://shop.example',
       );
-      await person.follow('Add to the websites…');
+      await person.follow('Add to the website…');
       await person.press('Add the origin');
       expect(await person.text()).toContain('https://shop.example');
       expect(await capture(tracker, '8.8.8.8', {}, 'https://shop.example')).toBe(204);
@@ -207,10 +208,12 @@ describe.each(ENGINES)('in %s, with scripts: %s,', (engine, scripts) => {
 
     task('finds what failed while a receiver was down, retries it and sees it done', async () => {
       await person.follow('Webhooks');
+      await person.follow('Add an endpoint');
       await person.fill({ Name: 'My server', URL: `http://127.0.0.1:${receiver.port}/` });
-      await person.press('Create the endpoint');
+      await person.press('Add the endpoint');
       expect(await person.copyable('Signing secret of “My server”')).toMatch(/^whsec_/);
       await person.follow('I have kept it');
+      await person.follow('Testing');
       answer = 500;
       await person.press('Send a test');
       await shows(person, '/webhooks', 'Failing');
@@ -240,6 +243,7 @@ describe.each(ENGINES)('in %s, with scripts: %s,', (engine, scripts) => {
     task('gives a colleague read-only access, who sets up a second factor', async () => {
       await person.follow('Settings');
       await person.follow('Team');
+      await person.follow('Invite a colleague');
       await person.fill({
         Role: 'Read-only: sees everything but secrets, changes nothing',
         'For whom': 'Ben, finance',

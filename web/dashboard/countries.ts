@@ -33,6 +33,6 @@ const BY_NAME: ReadonlyMap<string, string> = new Map([
 /** Returns the code of a country that is named by its code or its name, in any case; null: no country is. */
 export const countryCode = (text: string): string | null => BY_NAME.get(key(text)) ?? null;
 
-/** Returns the name of a country, by the code that a visitor's address gave; null: not known. */
+/** Returns the name of a country, by the code that a visitor's address or a provider gave; null: not known. */
 export const countryName = (code: string | null): string =>
-  code === null ? 'unknown' : (names.of(code) ?? code);
+  code === null ? 'unknown' : /^[A-Z]{2}$/.test(code) ? (names.of(code) ?? code) : code;

@@ -106,9 +106,9 @@ const countOf = (seen: SeenEvidence['visits']): number => seen?.count ?? 0;
 
 const DISABLED: Finding = {
   name: 'disabled',
-  seen: 'The tracker is disabled, so it takes no visits.',
-  change: 'Enable the tracker.',
-  where: 'On this page, under “Enable or delete”.',
+  seen: 'The website is disabled, so it takes no visits.',
+  change: 'Enable the website.',
+  where: 'Under “Settings” of the website.',
 };
 
 function refusalFindings(
@@ -123,7 +123,7 @@ function refusalFindings(
           name: reason,
           seen: `Visits arrive from origins that are not allowed${namesOf(origins)}.`,
           change:
-            'Add the origin to the websites of the tracker if the page is yours. Scheme, host and port have to be the same: https://example.com and https://www.example.com are two origins, and http:// is never taken.',
+            'Add the origin to the website if the page is yours. Scheme, host and port have to be the same: https://example.com and https://www.example.com are two origins, and http:// is never taken.',
           where: 'Below, in the list of origins.',
         },
       ];
@@ -131,9 +131,9 @@ function refusalFindings(
       return [
         {
           name: reason,
-          seen: `The pixel is asked for under host names that do not belong to this tracker${namesOf(hosts)}.`,
+          seen: `The pixel is asked for under host names that do not belong to this website${namesOf(hosts)}.`,
           change:
-            'Use the snippet as it stands on this page. A host name of your own works once it is an active custom domain of this tracker. A proxy in front of the service has to pass the Host header on.',
+            'Use the snippet as it stands on this page. A host name of your own works once it is an active custom domain of this website. A proxy in front of the service has to pass the Host header on.',
           where:
             'In the snippet on the website, or under “Custom domains”. The operator of the service configures the proxy (PUBLIC_URL, PUBLIC_HOSTS).',
         },
@@ -175,7 +175,7 @@ function refusalFindings(
           name: reason,
           seen: `Visits were refused ${times} because the service could not store them.`,
           change:
-            'If a webhook endpoint has not answered for long, its deliveries fill the queue: mend, pause or delete the endpoint.',
+            'If a webhook endpoint has not answered for long, its deliveries fill the queue: fix, pause or delete the endpoint.',
           where: 'Under “Webhooks”; else ask the operator of the service.',
         },
       ];

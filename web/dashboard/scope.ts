@@ -14,7 +14,7 @@ const PRESETS = {
 } as const;
 type Preset = keyof typeof PRESETS;
 
-const USUAL: Preset = '7d';
+export const USUAL: Preset = '7d';
 /** Longest custom period. */
 export const LONGEST_DAYS = 366;
 

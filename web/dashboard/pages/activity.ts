@@ -4,19 +4,9 @@ import { type ActivityQuery, type ActivityRow, listActivity } from '../../../que
 import { listActors } from '../../../queries/partners/partners.ts';
 import { csvAnswer } from '../answers.ts';
 import type { PageContext } from '../api.ts';
-import {
-  type Content,
-  count,
-  counted,
-  type Html,
-  html,
-  nothingYet,
-  pager,
-  periodFields,
-  select,
-  table,
-} from '../components.ts';
-import { show } from '../layout.ts';
+import { type Content, count, counted, html, nothingYet, pager, table } from '../components.ts';
+import { type Page, show } from '../layout.ts';
+import { periodPicker, picker } from '../pickers.ts';
 import { get, type PageRoute } from '../routes.ts';
 import { fileScope, linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
@@ -70,7 +60,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'user.role_changed': 'Role changed',
   'user.second_factor_on': 'Second factor turned on',
   'user.second_factor_off': 'Second factor turned off',
-  'user.recovery_codes': 'Recovery codes made anew',
+  'user.recovery_codes': 'New recovery codes',
   'invitation.made': 'Invitation made',
   'invitation.withdrawn': 'Invitation withdrawn',
   'invitation.accepted': 'Invitation accepted',
@@ -152,9 +142,9 @@ async function list(page: PageContext): Promise<Reply> {
     ...(rows.length > 0
       ? { actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, query)}">Download as CSV</a>` }
       : {}),
+    ...pickersOf(page, texts, actors),
     content: html`<p class="soft">Who changed what, by the dashboard, the API or the command line, for 400 days. Lookups, visits and
       reveals with a key are under <a href="${linkTo('/dashboard/usage', page.scope.query)}">Usage</a>.</p>
-    ${filters(page, texts, actors)}
     ${
       rows.length === 0
         ? nothingYet(
@@ -163,7 +153,7 @@ async function list(page: PageContext): Promise<Reply> {
           )
         : html`${table(
             'Changes, the latest first',
-            ['What', 'Of', 'By', 'Details', 'When'],
+            ['Change', 'Of', 'By', 'Details', 'When'],
             rows.map((row) => [
               ACTIONS[row.action] ?? row.action,
               subjectOf(row),
@@ -171,6 +161,7 @@ async function list(page: PageContext): Promise<Reply> {
               row.summary === '' ? '–' : row.summary,
               page.time(row.at),
             ]),
+            { minor: [3] },
           )}${pager(
             `${counted(rows.length, 'change')}${last === undefined ? '' : ', and there are older ones'}.`,
             last === undefined
@@ -185,12 +176,11 @@ async function list(page: PageContext): Promise<Reply> {
   });
 }
 
-function filters(
+function pickersOf(
   page: PageContext,
   { actor, subject }: ReturnType<typeof filterIn>['texts'],
   actors: Awaited<ReturnType<typeof listActors>>,
-): Html {
-  const { trackerId } = page.scope;
+): Pick<Page, 'pickers'> {
   const known = [
     ...actors.map((one) => [actorText(one), `${one.name} (${one.kind})`] as const),
     ['operator:', OPERATOR] as const,
@@ -198,12 +188,16 @@ function filters(
   ];
   // Somebody who is gone has made changes too.
   const gone = known.some(([value]) => value === actor) ? null : actorIn(actor);
-  return html`<form class="filter" method="get">
-    ${trackerId !== null && html`<input type="hidden" name="tracker_id" value="${trackerId}">`}
-    ${select('By', 'actor', [['', 'Everyone'], ...known, ...(gone === null ? [] : [[actor, gone.id] as const])], actor)}
-    ${select('Of', 'subject', [['', 'Everything'], ...Object.entries(SUBJECTS)], subject)}
-    ${periodFields(page)}
-    <button class="quiet">Apply</button></form>`;
+  const everyone = [
+    ['', 'Everyone'],
+    ...known,
+    ...(gone === null ? [] : [[actor, gone.id] as const]),
+  ] as const;
+  return {
+    pickers: html`${picker(page, 'By', 'actor', everyone, actor)}
+      ${picker(page, 'What', 'subject', [['', 'Everything'], ...Object.entries(SUBJECTS)], subject)}
+      ${periodPicker(page)}`,
+  };
 }
 
 const OPERATOR = 'The operator of the service';

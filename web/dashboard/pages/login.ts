@@ -67,7 +67,7 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
       ${field('Password', 'password', { type: 'password', required: true, autocomplete: 'current-password' })}
       <button>Log in</button>
     </form>
-    <p><small>No login yet? An owner of your team invites you, and whoever runs this service makes the first user with
+    <p><small>No login yet? An owner of your team invites you. The operator of this service creates the first user with
       <code>doorplate user create</code>. The dashboard needs https, or a browser on the same machine.</small></p>`,
     status,
     retryAfter,
@@ -132,7 +132,7 @@ const codePage = ({ next, secondStep, error, status = 200, retryAfter }: CodeSho
       })}
       <button>Log in</button> <a class="button quiet" href="/dashboard/login">Start again</a>
     </form>
-    <p><small>Neither phone nor recovery codes? An owner of your team, or whoever runs this service, can turn the second factor
+    <p><small>Neither phone nor recovery codes? An owner of your team, or the operator of this service, can turn the second factor
       off.</small></p>`,
     status,
     retryAfter,

@@ -4,18 +4,9 @@ import type { RevealBody } from '../../../read-api/reveals/schemas.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type ErrorAnswer, listTrackers, type PageContext, type Refused, textOf } from '../api.ts';
-import {
-  alert,
-  badge,
-  type Content,
-  counted,
-  facts,
-  form,
-  html,
-  namesOfTrackers,
-  nothingYet,
-  table,
-} from '../components.ts';
+import * as ui from '../components.ts';
+import { type Content, html } from '../components.ts';
+import { countryName } from '../countries.ts';
 import { ask, show } from '../layout.ts';
 import { unitsText } from '../price.ts';
 import { filled, get, type PageRoute, post } from '../routes.ts';
@@ -61,7 +52,7 @@ async function askRevealSeveral(page: PageContext): Promise<Reply> {
   if (fresh.length === 0) {
     return show(page, {
       ...head,
-      content: nothingYet(
+      content: ui.nothingYet(
         selected.length === 0 ? 'No session is selected' : 'Nothing to reveal',
         html`${
           selected.length === 0
@@ -71,28 +62,28 @@ async function askRevealSeveral(page: PageContext): Promise<Reply> {
       ),
     });
   }
-  const nameOf = namesOfTrackers(trackers);
+  const nameOf = ui.namesOfTrackers(trackers);
   return show(page, {
     ...head,
     showsCountry: true,
     content: html`<section class="confirm"><p>This costs <strong>at most ${unitsText(page.reads.price, fresh.length)}</strong>: one for each
         session whose company or network is found, and nothing for the others.</p>
-      ${revealed.size > 0 && html`<p>${counted(revealed.size, 'selected session is', 'selected sessions are')} revealed already and left out.</p>`}
-      ${form(
+      ${revealed.size > 0 && html`<p>${ui.counted(revealed.size, 'selected session is', 'selected sessions are')} revealed already and left out.</p>`}
+      ${ui.form(
         page,
         '/dashboard/sessions/reveal',
         html`<input type="hidden" name="back" value="${back}">
         ${fresh.map(({ session_id }) => html`<input type="hidden" name="session" value="${session_id} ${randomUUID()}">`)}
-        <button>Reveal ${counted(fresh.length, 'session')}, for at most ${counted(fresh.length, 'unit')}</button>
+        <button>Reveal ${ui.counted(fresh.length, 'session')}, for at most ${ui.counted(fresh.length, 'unit')}</button>
         <a class="button quiet" href="${back}">Cancel</a>`,
       )}</section>
-    ${table(
+    ${ui.table(
       'Sessions that will be revealed',
-      ['Session', 'Website', 'Country', 'Last seen'],
+      ['Session', 'Website', 'Country', 'Seen'],
       fresh.map((session) => [
         html`<a href="/dashboard/sessions/${session.session_id}">${page.time(session.first_seen_at)}</a>`,
         nameOf(session.tracker_id),
-        session.visitor_country ?? 'unknown',
+        countryName(session.visitor_country),
         page.ago(session.last_seen_at),
       ]),
     )}`,
@@ -136,15 +127,15 @@ async function revealSeveral(page: PageContext): Promise<Reply> {
     title: 'Reveal the selected sessions',
     section: 'Sessions',
     status: first?.why.status ?? 503,
-    content: html`${first && alert(first.why)}
-      <p>${counted(done.length, 'session is', 'sessions are')} revealed, ${counted(left.length, 'session is', 'sessions are')} not
+    content: html`${first && ui.alert(first.why)}
+      <p>${ui.counted(done.length, 'session is', 'sessions are')} revealed, ${ui.counted(left.length, 'session is', 'sessions are')} not
         yet. Send the rest again from this page: each is revealed once, however often it is sent.</p>
-      ${form(
+      ${ui.form(
         page,
         '/dashboard/sessions/reveal',
         html`<input type="hidden" name="back" value="${back}">
         ${left.map(({ pair }) => html`<input type="hidden" name="session" value="${pair.join(' ')}">`)}
-        <button>Reveal the other ${counted(left.length, 'session')}, for at most ${counted(left.length, 'unit')}</button>
+        <button>Reveal the other ${ui.counted(left.length, 'session')}, for at most ${ui.counted(left.length, 'unit')}</button>
         <a class="button quiet" href="${back}">Cancel</a>`,
       )}`,
   });
@@ -170,7 +161,8 @@ const missing = (page: PageContext, title: string, refused: Refused): Reply =>
     title,
     section: 'Sessions',
     refused,
-    content: html`<p><a href="/dashboard/sessions">All sessions</a></p>`,
+    up: ['/dashboard/sessions', 'Sessions'],
+    content: '',
   });
 
 /** The page contains the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
@@ -213,20 +205,20 @@ async function receipt(page: PageContext): Promise<Reply> {
     title: body.result === null ? 'Receipt' : titleOf(body.result),
     section: 'Sessions',
     showsCountry: true,
+    up: [`/dashboard/sessions/${body.session_id}`, 'Session'],
     content: html`${
       body.result === null
-        ? html`<p class="notice">The company is being looked up. <a class="reload" href="">Look again</a></p>`
+        ? html`<p class="notice wait">The company is being looked up. <a class="reload" href="">Look again</a></p>`
         : resultCard(body.result)
     }
-    <h2>Receipt</h2>${facts([
-      ['State', body.status === 'complete' ? badge('complete', 'good') : badge('pending', 'wait')],
+    <h2>Receipt</h2>${ui.facts([
+      ['State', body.status === 'complete' ? ui.badge('complete', 'good') : ui.badge('pending', 'wait')],
       ['Units', unitsText(page.reads.price, body.billable_units)],
       ['Asked', page.time(body.created_at)],
       ['Completed', page.time(body.completed_at, 'not yet')],
       ['Kept until', page.time(body.expires_at)],
       ['Id', html`<code>${body.reveal_id}</code>`],
-    ])}
-    <p><a href="/dashboard/sessions/${body.session_id}">Its session</a></p>`,
+    ])}`,
   });
 }
 
@@ -256,7 +248,7 @@ export function known(title: string, fields: Fields | null): Content {
   return html`<section class="panel"><h2>${title}</h2>${
     pairs.length === 0
       ? html`<p>Nothing was found.</p>`
-      : facts(pairs.map(([name, value]) => [wordsOf(name), textOfValue(name, String(value))]))
+      : ui.facts(pairs.map(([name, value]) => [wordsOf(name), textOfValue(name, String(value))]))
   }</section>`;
 }
 

@@ -43,8 +43,8 @@ export function startPanel(
       isDone: hasDelivery,
       toDo:
         webhookId === null
-          ? html`<p>Have sessions and reveals sent to your server. <a class="button" href="/dashboard/webhooks#create">Add an endpoint</a></p>`
-          : html`<p>Send a test event to your endpoint. <a class="button" href="/dashboard/webhooks/${webhookId}">Open the endpoint</a></p>`,
+          ? html`<p>Have sessions and reveals sent to your server. <a class="button" href="/dashboard/webhooks/new">Add an endpoint</a></p>`
+          : html`<p>Send a test event to your endpoint. <a class="button" href="/dashboard/webhooks/${webhookId}/testing">Open the endpoint</a></p>`,
     },
   ];
   const next = steps.findIndex(({ isDone }) => !isDone);

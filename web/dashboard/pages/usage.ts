@@ -3,25 +3,16 @@ import type { Reply } from '../../../http/contract/route.ts';
 import { listUnitsByActor } from '../../../queries/billing/reveal-units.ts';
 import { type Allowance, readAllowance } from '../../../queries/lookup/allowances.ts';
 import { type KeyRow, listActors, listLatestKeys } from '../../../queries/partners/partners.ts';
-import type { LookupDay, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
+import type { LookupDay } from '../../../read-api/usage/partner-usage.ts';
 import { csvAnswer } from '../answers.ts';
 import { listTrackers, type PageContext } from '../api.ts';
-import {
-  count,
-  filterForm,
-  gauge,
-  html,
-  namesOfTrackers,
-  nothingYet,
-  panel,
-  table,
-  tiles,
-} from '../components.ts';
+import { count, gauge, html, namesOfTrackers, nothingYet, panel, table, tiles } from '../components.ts';
 import { show } from '../layout.ts';
+import { scopePickers } from '../pickers.ts';
 import { amountCells, amountHeads, moneyText, priceNote } from '../price.ts';
 import { get, type PageRoute } from '../routes.ts';
 import { fileScope, linkTo, periodBefore } from '../scope.ts';
-import { lookupChart, OUTCOME_GROUPS, POLLS, readLookups, splitAt, sum } from './overview.ts';
+import { lookupChart, OUTCOME_GROUPS, POLLS, readLookups, splitAt, sum, websiteTable } from './overview.ts';
 
 const PATH = '/dashboard/usage';
 
@@ -57,9 +48,9 @@ async function usage(page: PageContext): Promise<Reply> {
     title: 'Usage',
     section: 'Usage and billing',
     refused: failed,
+    pickers: scopePickers(page, trackers),
     actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, page.scope.query)}">Download as CSV</a>`,
-    content: html`${filterForm(page, trackers)}
-    ${tiles([
+    content: html`${tiles([
       {
         name: 'Lookup requests',
         value: count(all),
@@ -78,7 +69,7 @@ async function usage(page: PageContext): Promise<Reply> {
     ${allowancePanel(keys, allowance)}
     ${lookups.length > 0 && lookupChart(period.days, lookups)}
     ${byKey(keys, lookups)}
-    ${byTracker(days, namesOfTrackers(trackers))}
+    ${websiteTable(page, days, namesOfTrackers(trackers), ['sessions', 'visits', 'reveals', 'units'])}
     ${unitsTable(page, byActor)}`,
   });
 }
@@ -132,23 +123,7 @@ function byKey(keys: readonly KeyRow[], lookups: readonly LookupDay[]) {
       count(requestsOf(of, POLLS)),
       count(sum(of, ({ cache_hits }) => cache_hits)),
     ]),
-    { numeric: [1, 2, 3, 4, 5, 6, 7] },
-  );
-}
-
-function byTracker(days: readonly TrackerDay[], nameOf: (trackerId: string) => string) {
-  const rows = [...Map.groupBy(days, ({ tracker_id }) => tracker_id)];
-  if (rows.length === 0) return null;
-  return table(
-    'By website',
-    ['Website', 'Visits', 'Sessions', 'Reveals', 'Units'],
-    rows.map(([tracker_id, of]) => [
-      html`<a href="/dashboard/trackers/${tracker_id}">${nameOf(tracker_id)}</a>`,
-      ...(['visits', 'sessions', 'reveals', 'units'] as const).map((name) =>
-        count(sum(of, (row) => row[name])),
-      ),
-    ]),
-    { numeric: [1, 2, 3, 4] },
+    { numeric: [1, 2, 3, 4, 5, 6, 7], minor: [2, 3, 4, 5, 6], isWhole: true },
   );
 }
 
@@ -179,7 +154,7 @@ const unitsTable = ({ scope }: PageContext, rows: UnitsByActor) =>
       count(completed),
       count(units),
     ]),
-    { numeric: [2, 3] },
+    { numeric: [2, 3], isWhole: true },
   )}<p><a class="button quiet" href="${linkTo(`${PATH}/units.csv`, scope.query)}">Download these units as CSV</a></p>`;
 
 async function unitsCsv(page: PageContext): Promise<Reply> {

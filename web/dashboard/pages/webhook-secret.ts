@@ -72,6 +72,7 @@ async function steps(page: PageContext, webhook: WebhookBody, secret: string | n
   return show(page, {
     title: `Rotation of “${webhook.name}”`,
     section: 'Webhooks',
+    up: [at, webhook.name],
     content: html`${panel(
       '1. Keep the new secret',
       secret === null
