@@ -56,6 +56,7 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
     projected: ownWrite(['partners', 'team']),
     admitChange: (partnerId: string) => admitChange(limiter, partnerId),
   };
+  const keyChanges = createKeyChanges({ ...changes, projected: ownWrite(['partners']) });
   const services = loginServices(context);
   const audits = createRequestedAudits(runtime);
   const routes = dashboardRoutes({
@@ -72,12 +73,12 @@ export function buildDashboard(context: ApiContext, api: ApiDeps): Dashboard {
       overviewPage,
       ...companyPages,
       ...usagePages,
-      ...lookupPages,
+      ...lookupPages(keyChanges),
       hideStart,
       ...sessionPages,
       ...revealPages,
       ...trackerPages,
-      ...keyPages(createKeyChanges({ ...changes, projected: ownWrite(['partners']) })),
+      ...keyPages(keyChanges),
       ...webhookPages(sampleSender(context)),
       ...recoveryPages,
       ...deliveryPages,
@@ -96,6 +97,7 @@ function pageReads({ runtime, waitForHead }: ApiContext): PageReads {
     trackerDays: createTrackerDays(db, clock.now),
     notices: (partnerId, now) => findNotices({ ...runtime, partnerId, now }),
     probeMs: probeEveryMs(config.RETRY_BASE_SECONDS * 1_000),
+    price: config.UNIT_PRICE ?? null,
   };
 }
 

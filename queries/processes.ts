@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { isoTime } from '../domain/kernel/time.ts';
-import { IS_ALIVE } from '../platform/postgres/upgrade-path.ts';
+import { IS_ALIVE, olderProcess } from '../platform/postgres/upgrade-path.ts';
 
 /** A process of the installation. */
 export interface ProcessState {
@@ -31,6 +31,10 @@ export async function readProcesses(pool: pg.Pool): Promise<ProcessState[]> {
     clock_ahead_ms: seen_at.getTime() - now,
   }));
 }
+
+/** Returns whether no process of an earlier release runs, which would pass over what this one writes. */
+export const runsThisReleaseAlone = async (pool: pg.Pool): Promise<boolean> =>
+  (await olderProcess(pool)) === null;
 
 /** Returns how many sessions PostgreSQL has, of all programs, and how many it allows. */
 export async function readSessions(

@@ -73,7 +73,17 @@ export const invitationDigest = (token: string): string => createHash('sha256').
 /** Makes an invitation. @returns the token of its link, which is stored nowhere */
 export async function invite(
   store: EventStore,
-  { partner_id, role, note }: { readonly partner_id: string; readonly role: Role; readonly note: string },
+  {
+    partner_id,
+    role,
+    note,
+    second_factor = false,
+  }: {
+    readonly partner_id: string;
+    readonly role: Role;
+    readonly note: string;
+    readonly second_factor?: boolean;
+  },
   context: CommandContext,
 ): Promise<Result<{ readonly token: string; readonly position: Position | null }, TeamRefusal>> {
   const token = randomBytes(32).toString('base64url');
@@ -86,6 +96,7 @@ export async function invite(
     role,
     made_by,
     note,
+    second_factor,
     digest,
   } as const;
   const made = await run(store, { ...command, at: context.at }, context);

@@ -29,6 +29,8 @@ export interface EventForEndpoints {
   readonly expires_at: string;
   /** Log position of the event behind the notification; null for a test. */
   readonly source_position: string | null;
+  /** Whether the newest secret alone signs it. Default: every secret that is valid. */
+  readonly newest_secret_only?: boolean;
   readonly context: CommandContext;
 }
 
@@ -124,7 +126,7 @@ async function queue(
   ofStream: readonly { readonly one: EventForEndpoints; readonly webhookId: string }[],
 ): Promise<Position | null> {
   const events = ofStream.flatMap(({ one, webhookId }) => {
-    const { envelope, partner_id, expires_at, source_position, context } = one;
+    const { envelope, partner_id, expires_at, source_position, newest_secret_only = false, context } = one;
     const event: DeliveryEvent = {
       type: 'webhooks.DeliveryQueued.v1',
       data: {
@@ -136,6 +138,7 @@ async function queue(
         created_at: envelope.created_at,
         payload_expires_at: expires_at,
         source_position,
+        newest_secret_only,
       },
     };
     return toNewEvents(deliveryEvents, [event], context);

@@ -29,8 +29,12 @@ export type SendTest = (
   partnerId: string,
   webhookId: string,
   context: CommandContext,
-  /** A sample of another event, with made-up data. Default: `webhook.test`. */
-  type?: DeliveredType,
+  options?: {
+    /** A sample of another event, with made-up data. Default: `webhook.test`. */
+    readonly type?: DeliveredType;
+    /** Whether the newest secret alone signs it, so that its answer tells whether the receiver has that one (contract, Webhooks 4). */
+    readonly newestSecretOnly?: boolean;
+  },
 ) => Promise<Result<QueuedTest, TestRefusal>>;
 
 /** The longest lifetime of a session's events. */
@@ -42,7 +46,7 @@ const LIFETIME_MS = 30 * DAY;
  */
 export const createSendTest =
   ({ store, endpoints, dayKeys, reserveQueue }: SendTestDeps): SendTest =>
-  async (partner_id, webhook_id, context, type = 'webhook.test') => {
+  async (partner_id, webhook_id, context, { type = 'webhook.test', newestSecretOnly = false } = {}) => {
     const endpoint = await currentEndpoint(endpoints, partner_id, webhook_id);
     if (!endpoint || endpoint.deleted_at !== null) return refuse('webhook_not_found');
     if (!endpoint.enabled) return refuse('webhook_disabled');
@@ -57,6 +61,7 @@ export const createSendTest =
         key_day: utcDay(context.at),
         expires_at: isoTime(context.at + LIFETIME_MS),
         source_position: null,
+        newest_secret_only: newestSecretOnly,
         context,
       },
     ]);

@@ -132,6 +132,8 @@ export const teamEvents = {
     made_by: z.uuid().nullable().default(null),
     /** Whom it is for, in the owner's words. */
     note: z.string(),
+    /** Whether the invited person has to set up a second factor, whatever the team requires. */
+    second_factor: z.boolean().default(false),
     /** SHA-256 of the link's token, hex. */
     digest: secretText().regex(/^[0-9a-f]{64}$/),
     made_at: z.iso.datetime(),

@@ -58,6 +58,7 @@ type Each =
       /** The user who invites. */
       readonly made_by: string | null;
       readonly note: string;
+      readonly second_factor: boolean;
       readonly digest: string;
     }
   | { readonly type: 'WithdrawInvitation'; readonly invitation_id: string }
@@ -199,7 +200,7 @@ const withdrawal = (
 
 function invite(command: Command<'Invite'>, team: Team): Decision {
   const { invitations } = team;
-  const { partner_id, invitation_id, role, made_by, note, digest, at } = command;
+  const { partner_id, invitation_id, role, made_by, note, second_factor, digest, at } = command;
   if (invitations.has(invitation_id)) return accept([]);
   // The page has asked the read model, which an append may have overtaken.
   if (made_by !== null && !isOwner(team, made_by)) return refuse('owner_required');
@@ -208,7 +209,16 @@ function invite(command: Command<'Invite'>, team: Team): Decision {
     ({ state, expires_at }) => state === 'open' && expires_at > at,
   );
   if (open.length >= MAX_INVITATIONS) return refuse('invitation_limit');
-  const data = { partner_id, invitation_id, role, made_by, note, digest, made_at: isoTime(at) };
+  const data = {
+    partner_id,
+    invitation_id,
+    role,
+    made_by,
+    note,
+    second_factor,
+    digest,
+    made_at: isoTime(at),
+  };
   return accept([
     {
       type: 'partners.InvitationMade.v1',

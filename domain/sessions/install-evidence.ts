@@ -1,4 +1,4 @@
-import { DAY } from '../kernel/time.ts';
+import { DAY, SECOND } from '../kernel/time.ts';
 
 /** Why a request of a tracker's pixel was refused. */
 export type CaptureRefusal =
@@ -22,3 +22,6 @@ export const MAX_DETAIL_LENGTH = 255;
 export const ENOUGH_TABS = 5;
 
 export const EVIDENCE_KEPT_MS = 7 * DAY;
+
+/** How late the evidence may be, and how much of it a crash loses. */
+export const EVIDENCE_LATE_MS = 10 * SECOND;

@@ -192,6 +192,14 @@ export const NO_DELIVERIES: DeliveryTotals = {
   expired: 0,
 };
 
+/** The secrets that sign an attempt: the newest alone, or with the one before it while a rotation's overlap runs. */
+export const signedBySchema = z.enum(['newest', 'newest_and_previous']);
+export type SignedBy = z.output<typeof signedBySchema>;
+
+/** The number of deliveries in all states. */
+export const totalOf = ({ pending, delivered, failed, cancelled, expired }: DeliveryTotals): number =>
+  pending + delivered + failed + cancelled + expired;
+
 const ofDelivery = { delivery_id: z.uuid(), webhook_id: z.uuid(), partner_id: z.uuid() } as const;
 
 /** The ids that identify a delivery. */
@@ -211,6 +219,11 @@ export const deliveryEvents = {
     payload_expires_at: instant,
     /** Log position of the event behind the notification; null for a test. */
     source_position: shownText().nullable(),
+    /**
+     * Whether the newest secret alone signs, also while two do otherwise: the test of a rotation. Its attempts count for no circuit
+     * breaker. Release 0.2.0 passes over it and signs by both.
+     */
+    newest_secret_only: z.boolean().default(false),
   }),
   'webhooks.DeliveryAttempted.v1': z.object({
     ...ofDelivery,
@@ -222,6 +235,8 @@ export const deliveryEvents = {
     ended_at: instant,
     state: z.enum(['delivered', 'pending', 'failed']),
     ...attemptResult,
+    /** The secrets that signed it; null: release 0.2.0 sent it. */
+    signed_by: signedBySchema.nullable().default(null),
     /** null unless the delivery stays pending. */
     next_attempt_at: instant.nullable(),
   }),

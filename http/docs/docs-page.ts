@@ -5,12 +5,14 @@ import { RELEASE } from '../../platform/postgres/upgrade-path.ts';
 import type { PublicRoute } from '../contract/route.ts';
 import { staticRoute } from '../contract/static-route.ts';
 import { documentationPage, errorPage } from '../errors/error-page.ts';
+import { clientPackageRoute } from './client-package.ts';
 import { API_VERSION, COUNTRY_ATTRIBUTION } from './openapi.ts';
 
 const SCRIPT_SECONDS = 86_400;
 
 const SCRIPT = { 'content-type': 'text/javascript; charset=utf-8' };
 const STYLE = { 'content-type': 'text/css; charset=utf-8' };
+const FONT = { 'content-type': 'font/woff2' };
 
 /** Nothing that would ask another host: no validator, and no document but this one. */
 const settings = {
@@ -46,6 +48,7 @@ const POLICY = [
   "style-src 'self'",
   "style-src-attr 'unsafe-inline'",
   "img-src 'self' data:",
+  "font-src 'self'",
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
@@ -65,31 +68,44 @@ export function docsRoutes(): PublicRoute[] {
     staticRoute('/docs/errors', 0, { body: errorPage, headers: HEADERS }),
     staticRoute('/docs/start.js', SCRIPT_SECONDS, { body: starter, headers: SCRIPT }),
     staticRoute('/docs/page.css', SCRIPT_SECONDS, { body: style, headers: STYLE }),
-    rendererRoute('/docs/swagger-ui.js', 'swagger-ui-bundle.js', SCRIPT),
-    rendererRoute('/docs/swagger-ui.css', 'swagger-ui.css', STYLE),
+    clientPackageRoute(),
+    packageRoute('/docs/swagger-ui.js', 'swagger-ui-dist/swagger-ui-bundle.js', SCRIPT),
+    packageRoute('/docs/swagger-ui.css', 'swagger-ui-dist/swagger-ui.css', STYLE),
+    packageRoute('/docs/geist.woff2', '@fontsource-variable/geist/files/geist-latin-wght-normal.woff2', FONT),
   ];
 }
 
-function rendererRoute(path: string, file: string, headers: Readonly<Record<string, string>>): PublicRoute {
-  const resolved = () => createRequire(import.meta.url).resolve(`swagger-ui-dist/${file}`);
+function packageRoute(path: string, file: string, headers: Readonly<Record<string, string>>): PublicRoute {
+  const resolved = () => createRequire(import.meta.url).resolve(file);
   return staticRoute(path, SCRIPT_SECONDS, () => ({ body: readFileSync(resolved()), headers }));
 }
 
-const style = `body { margin: 0 }
-body > main { max-width: 45rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif }
-article { margin: 0 0 1.5rem }
-article:target { outline: 2px solid; outline-offset: .5rem }
-h3 { margin: 0; font-family: ui-monospace, monospace }
+/** The colours, type and cards of the dashboard (web/dashboard/README.md); light alone, as the renderer is. */
+const style = `@font-face { font-family: Geist; font-weight: 100 900; font-display: swap; src: url(/docs/geist.woff2) format("woff2") }
+body { margin: 0; background: #f8f8f9; color: #16191d; font: 14px/1.5 Geist, system-ui, sans-serif }
+a { color: #2451b8; text-underline-offset: .2em }
+h1 { margin: 0 0 .5rem; font-size: 22px; letter-spacing: -.01em }
+h2 { margin: 2rem 0 .75rem; font-size: 16px }
+.top { padding: .75rem 1.25rem; background: #fff; border-bottom: 1px solid #e7e8eb }
+.top a { color: inherit; font-size: 16px; font-weight: 650; text-decoration: none }
+.top a + a { margin-left: 1.5rem; color: #5c636d; font-size: 14px; font-weight: 500 }
+body > main { max-width: 46rem; margin: 1.5rem auto; padding: 0 1.25rem }
+article { margin: 0 0 .75rem; padding: 1rem 1.25rem; background: #fff; border: 1px solid #e7e8eb; border-radius: 8px }
+article:target { outline: 2px solid #2451b8 }
+h3 { margin: 0; font: 600 13px ui-monospace, monospace }
 article p { margin: .25rem 0 }
-header { max-width: 1460px; margin: 0 auto; padding: 1.5rem 1.25rem 0; font: 16px/1.5 system-ui, sans-serif }
-#reference { background: #fff }
+.intro { max-width: 1420px; margin: 0 auto; padding: 1.5rem 1.25rem 0 }
+.swagger-ui, .swagger-ui :is(.info .title, .opblock-tag, .btn, label, p, table, td, th, h4, h5, .opblock-summary-description) { font-family: Geist, system-ui, sans-serif }
+.swagger-ui .info { margin: 1rem 0 }
+.swagger-ui .info .title { color: #16191d; font-size: 22px }
+.swagger-ui .scheme-container { padding: 0; background: none; box-shadow: none }
 /* Contrast of 4.5 to 1, which the renderer's own colours do not have. */
 .swagger-ui .info .title small pre.version { background: #3b4151; color: #fff }
 .swagger-ui .info .title small, .swagger-ui .info .title small.version-stamp { background: #3b4151 }
-.swagger-ui .info a, .swagger-ui a.link, .swagger-ui .info .url, .swagger-ui .markdown a { color: #1a5fb4 }
+.swagger-ui .info a, .swagger-ui a.link, .swagger-ui .info .url, .swagger-ui .markdown a { color: #2451b8 }
 .swagger-ui .btn.authorize, .swagger-ui .btn.authorize span { color: #17663a; border-color: #17663a }
 .swagger-ui .opblock .opblock-summary-method { background: #3b4151 !important }
-.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1a5fb4 !important }
+.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #2451b8 !important }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #17663a !important }
 .swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #7a4b00 !important }
 .swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #a3211c !important }
@@ -97,16 +113,16 @@ header { max-width: 1460px; margin: 0 auto; padding: 1.5rem 1.25rem 0; font: 16p
 .swagger-ui .response-col_links, .swagger-ui .parameter__extension { color: #4a4f57 !important }
 .swagger-ui .markdown code, .swagger-ui .renderedMarkdown code { color: #5b21b6 !important; background: #fff }
 .swagger-ui .highlight-code .microlight span { color: #fff !important }
-footer, noscript { display: block; padding: 1rem; font: 14px system-ui, sans-serif; text-align: center }
+footer, noscript { display: block; padding: 1.5rem; color: #5c636d; text-align: center }
 `;
 
 const page = documentationPage(
   `Doorplate API ${API_VERSION}`,
   '<link rel="stylesheet" href="/docs/swagger-ui.css">\n',
-  `<header><h1>Doorplate API</h1>
+  `<div class="intro"><h1>Doorplate API</h1>
 <p>Contract ${API_VERSION}, served by Doorplate ${RELEASE}. Webhooks are signed by the
 Standard Webhooks scheme; each endpoint's page in the
-<a href="/dashboard/webhooks">dashboard</a> has the lines that verify a signature in TypeScript, Python, Go and PHP.</p></header>
+<a href="/dashboard/webhooks">dashboard</a> has the lines that verify a signature in TypeScript, Python, Go and PHP.</p></div>
 <div id="reference"></div>
 <noscript>The same as JSON: <a href="/openapi.json">/openapi.json</a></noscript>
 <footer><a href="/docs/errors">What each error means</a>.

@@ -154,6 +154,7 @@ export const documentationPage = (title: string, head: string, body: string): st
 ${head}<link rel="stylesheet" href="/docs/page.css">
 </head>
 <body>
+<header class="top"><a href="/docs">Doorplate</a><a href="/docs/errors">Errors</a><a href="/dashboard">Dashboard</a></header>
 ${body}
 </body>
 </html>

@@ -52,6 +52,20 @@ const publicUrl = httpUrl
     return pathname === '/' && !username && !password && !hostname?.endsWith('.') && !/[?#]/.test(text);
   }, 'is more than a scheme, a host without a dot at its end, and perhaps a port')
   .transform((text) => new URL(text).origin);
+/** A price in millionths of a currency's unit, so that sums are integers. */
+const price = z
+  .string()
+  .regex(/^\d{1,9}(\.\d{1,6})? [A-Z]{3}$/, 'is not a price such as 0.12 EUR, of at most six decimal places')
+  .transform((text) => {
+    const [amount = '', currency = ''] = text.split(' ');
+    const [whole = '', fraction = ''] = amount.split('.');
+    return { millionths: Number(whole + fraction.padEnd(6, '0')), currency };
+  })
+  .refine(
+    ({ currency }) => Intl.supportedValuesOf('currency').includes(currency),
+    'names no currency of ISO 4217',
+  )
+  .optional();
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 const SAMPLERS = [...samplers, ...samplers.map((name) => `parentbased_${name}` as const)] as const;
 
@@ -93,6 +107,9 @@ const environment = z.object({
     .refine((names) => names.every(isProviderName), 'is not a comma list of names of a-z, 0-9 and -'),
   ENRICHMENT_DIRECTORY: readableFile.optional(),
   COUNTRY_MMDB: readableFile.optional(),
+
+  /** Shown in the dashboard alone. */
+  UNIT_PRICE: price,
 
   API_REQUESTS_PER_SECOND: whole(10_000),
   LOOKUP_CAPACITY: whole(256),

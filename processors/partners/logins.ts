@@ -195,6 +195,10 @@ export function createLogins(deps: Pick<ProcessorDeps, 'pool' | 'clock'>): Login
   };
 }
 
+/** Whether the invitation of a user `u` requires a second factor. */
+const SECOND_FACTOR_INVITED =
+  'exists (select from read.invitation i where i.user_id = u.user_id and i.second_factor)';
+
 /** Logins that have not ended, by the digests of their tokens in hex: any browser may send any token. */
 const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'>) =>
   rowLoader(async (digests) => {
@@ -204,7 +208,7 @@ const createLoginReader = ({ pool, clock }: Pick<ProcessorDeps, 'pool' | 'clock'
       text: `select encode(l.digest, 'hex') as digest, u.user_id, u.partner_id, u.name, p.name as partner_name, w.is_first,
                     l.used_at, l.began_at, p.suspended_at is not null as is_suspended,
                     case when p.suspended_at is null then coalesce(m.role, 'read-only') else 'read-only' end as role, coalesce(o.time_zone, 'UTC') as time_zone,
-                    coalesce(t.second_factor_required, false) and f.user_id is null as needs_second_factor
+                    f.user_id is null and (coalesce(t.second_factor_required, false) or ${SECOND_FACTOR_INVITED}) as needs_second_factor
              from work.login l
              join read.user_account u using (user_id)
              join read.partner p using (partner_id)

@@ -6,6 +6,7 @@ import {
   type CaptureRefusal,
   ENOUGH_TABS,
   EVIDENCE_KEPT_MS,
+  EVIDENCE_LATE_MS,
   type EvidenceKind,
   MAX_DETAIL_LENGTH,
   MAX_DETAILS,
@@ -14,8 +15,6 @@ import { runSoon } from '../../platform/clock/waiting.ts';
 import { forgetInBatches } from '../../platform/postgres/transactions.ts';
 import type { ProcessorDeps } from '../deps.ts';
 
-/** How late the evidence may be, and how much of it a crash loses. */
-const FLUSH_MS = 10_000;
 /** Trackers between two writes, and those whose visitors are compared; more are not noted. */
 const MAX_TRACKERS = 1_000;
 const MAX_DAYS = 10_000;
@@ -53,12 +52,14 @@ interface EvidenceDeps extends Pick<ProcessorDeps, 'pool' | 'clock'> {
 
 /**
  * Notes what arrives of the trackers' pixels, for the dashboard's install check. To note costs a map's update; a timer writes all of it
- * in one statement. Callers note trackers that exist alone, because strangers may send any id.
+ * in one statement. Strangers may send any id: callers note trackers that exist alone, except refusals by the rate of a visitor, which
+ * have room of their own and are written of trackers that exist.
  */
 export function createInstallEvidence({ pool, clock, networkOf }: EvidenceDeps) {
   const key = randomBytes(32).toString('base64');
   const digestOf = (text: string): string => hash('sha256', `${key} ${text}`);
   let noted = new Map<string, Map<string, Entry>>();
+  let refusedVisitors = new LRUCache<string, Entry>({ max: MAX_TRACKERS });
   const days = new LRUCache<string, VisitorsOfDay>({ max: MAX_DAYS });
 
   const note = (trackerId: string, kind: EvidenceKind, detail = ''): void => {
@@ -105,7 +106,13 @@ export function createInstallEvidence({ pool, clock, networkOf }: EvidenceDeps) 
   };
 
   const flush = async (): Promise<void> => {
-    if (noted.size === 0) return;
+    if (noted.size + refusedVisitors.size === 0) return;
+    for (const [trackerId, { seen, lastAt }] of refusedVisitors.entries()) {
+      const entries = noted.get(trackerId) ?? new Map<string, Entry>();
+      const before = entries.get('rate')?.seen ?? 0;
+      noted.set(trackerId, entries.set('rate', { kind: 'rate', detail: '', seen: before + seen, lastAt }));
+    }
+    refusedVisitors = new LRUCache<string, Entry>({ max: MAX_TRACKERS });
     const rows = [...noted].flatMap(([trackerId, entries]) =>
       [...entries.values()].map((entry) => rowOf(trackerId, entry, days.get(trackerId))),
     );
@@ -120,7 +127,7 @@ export function createInstallEvidence({ pool, clock, networkOf }: EvidenceDeps) 
       // A diagnosis: what comes next says the same.
       .catch(() => undefined);
   };
-  const flushing = runSoon(flush, FLUSH_MS);
+  const flushing = runSoon(flush, EVIDENCE_LATE_MS);
 
   return {
     script: (trackerId: string): void => note(trackerId, 'script'),
@@ -132,6 +139,11 @@ export function createInstallEvidence({ pool, clock, networkOf }: EvidenceDeps) 
     refused: (trackerId: string, reason: CaptureRefusal, header = ''): void => {
       note(trackerId, reason);
       if (header !== '') note(trackerId, reason, header.slice(0, MAX_DETAIL_LENGTH));
+    },
+    refusedVisitor: (trackerId: string): void => {
+      flushing.soon();
+      const seen = (refusedVisitors.get(trackerId)?.seen ?? 0) + 1;
+      refusedVisitors.set(trackerId, { kind: 'rate', detail: '', seen, lastAt: clock.now() });
     },
     flush,
     close: async (): Promise<void> => {
@@ -177,7 +189,9 @@ const COLUMNS = 'tracker_id, kind, detail, hour, seen, last_at, tabs, many_addre
  * were before: it makes room for those that are noted now.
  */
 const NOTE = `
-  with noted as materialized (select * from json_populate_recordset(null::work.install_evidence, $1)),
+  with noted as materialized (
+         select * from json_populate_recordset(null::work.install_evidence, $1) n
+         where n.kind <> 'rate' or exists (select from read.tracker t where t.tracker_id = n.tracker_id)),
        added as (
          insert into work.install_evidence as e (${COLUMNS})
          select ${COLUMNS} from noted order by tracker_id, kind, detail, hour

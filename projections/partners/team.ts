@@ -65,8 +65,8 @@ async function applyToTeam(
       return remove(data.user_id, data.removed_at, db);
     case 'partners.InvitationMade.v1':
       await db.query(
-        `insert into invitation (invitation_id, partner_id, digest, role, note, made_by, made_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
+        `insert into invitation (invitation_id, partner_id, digest, role, note, made_by, made_at, expires_at, second_factor)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict do nothing`,
         [
           data.invitation_id,
           data.partner_id,
@@ -76,6 +76,7 @@ async function applyToTeam(
           z.uuid().safeParse(metadata.user_id).data ?? null,
           data.made_at,
           data.expires_at,
+          data.second_factor,
         ],
       );
       return;

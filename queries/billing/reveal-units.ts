@@ -1,6 +1,7 @@
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import type { UnitRow } from '../../domain/billing/audit-reveals.ts';
+import { DAY } from '../../domain/kernel/time.ts';
 
 /** Whose completed reveals are meant. */
 export type RevealsOf = { readonly key_id: string } | { readonly tracker_id: string };
@@ -80,6 +81,40 @@ export function countUnits(
   return db.one(sql.type(unitsRow)`
     select coalesce(sum(units), 0)::int as units, count(*)::int as completed
     from read.reveal_unit where partner_id = ${partnerId} and ${when} and ${until(upTo)}`);
+}
+
+const actorRow = unitsRow.extend({ key_id: z.string().nullable(), user_id: z.string().nullable() });
+export type UnitsOfActor = z.output<typeof actorRow>;
+
+const MOST_DAYS = 31;
+
+/**
+ * A partner's completed reveals and their units by the key or the user that asked, from `from` (inclusive) to `to` (exclusive), both
+ * ISO 8601. In steps of a month, because a statement over a year of millions of reveals takes too long.
+ */
+export async function listUnitsByActor(
+  db: DatabasePool,
+  partnerId: string,
+  from: string,
+  to: string,
+): Promise<readonly UnitsOfActor[]> {
+  const found = new Map<string, UnitsOfActor>();
+  for (let start = from; start < to; ) {
+    const next = new Date(Date.parse(start) + MOST_DAYS * DAY).toISOString();
+    const end = next < to ? next : to;
+    const rows = await db.any(sql.type(actorRow)`
+      select key_id, user_id, sum(units)::int as units, count(*)::int as completed
+      from read.reveal_unit
+      where partner_id = ${partnerId} and completed_at >= ${start}::timestamptz and completed_at < ${end}::timestamptz
+      group by key_id, user_id`);
+    for (const row of rows) {
+      const id = `${row.key_id} ${row.user_id}`;
+      const { units = 0, completed = 0 } = found.get(id) ?? {};
+      found.set(id, { ...row, units: row.units + units, completed: row.completed + completed });
+    }
+    start = end;
+  }
+  return [...found.values()].toSorted((one, other) => other.units - one.units);
 }
 
 export interface UnitsOfMonth extends z.output<typeof unitsRow> {

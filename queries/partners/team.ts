@@ -11,6 +11,8 @@ const memberRow = z.object({
   created_at: z.string(),
   /** Whether a code of an app is asked for at each login. */
   second_factor: z.boolean(),
+  /** Whether the invitation requires it. */
+  second_factor_invited: z.boolean(),
   /** null: never since 0.3.0. */
   logged_in_at: z.string().nullable(),
   used_at: z.string().nullable(),
@@ -18,7 +20,8 @@ const memberRow = z.object({
 export type MemberRow = z.output<typeof memberRow>;
 
 const MEMBER = sql.fragment`
-  m.user_id, m.partner_id, m.name, m.role, m.created_at, f.user_id is not null as second_factor, o.logged_in_at, o.used_at
+  m.user_id, m.partner_id, m.name, m.role, m.created_at, f.user_id is not null as second_factor,
+  exists (select from read.invitation i where i.user_id = m.user_id and i.second_factor) as second_factor_invited, o.logged_in_at, o.used_at
   from read.team_member m
   left join work.second_factor f using (user_id)
   left join work.user_profile o using (user_id)`;
@@ -83,6 +86,7 @@ const invitationRow = z.object({
   invitation_id: z.string(),
   role: roleSchema,
   note: z.string(),
+  second_factor: z.boolean(),
   made_by: z.string().nullable(),
   made_at: z.string(),
   expires_at: z.string(),
@@ -96,7 +100,7 @@ export const listInvitations = (
   at: string,
 ): Promise<readonly InvitationRow[]> =>
   db.any(sql.type(invitationRow)`
-    select i.invitation_id, i.role, i.note, u.name as made_by, i.made_at, i.expires_at
+    select i.invitation_id, i.role, i.note, i.second_factor, u.name as made_by, i.made_at, i.expires_at
     from read.invitation i left join read.team_member u on u.user_id = i.made_by
     where i.partner_id = ${partnerId} and i.withdrawn_at is null and i.accepted_at is null and i.expires_at > ${at}
     order by i.expires_at desc`);

@@ -69,8 +69,54 @@ export async function readInstallEvidence(
   return evidenceIn(rows, now);
 }
 
+interface EvidenceOfTracker extends InstallEvidence {
+  readonly lastVisitHour: string | null;
+}
+
+/**
+ * Reads the evidence of several trackers, as far as a judgement of the last 24 hours needs it: without the hours before, and all visits
+ * of the day in its first hour. `now` in milliseconds.
+ */
+export async function readInstallEvidenceOf(
+  pool: pg.Pool,
+  trackerIds: readonly string[],
+  now: number,
+): Promise<ReadonlyMap<string, EvidenceOfTracker>> {
+  const first = firstHour(now);
+  const [seen, visits] = await Promise.all([
+    pool.query<Row & { readonly tracker_id: string }>({
+      name: 'install_evidence_of',
+      text: `select tracker_id, kind, detail, $3::timestamptz as hour, sum(seen)::float8 as seen, max(last_at) as last_at,
+                    max(tabs) as tabs, bool_or(many_addresses) as many_addresses, bool_or(public_address) as public_address
+             from work.install_evidence
+             where tracker_id = any ($1) and last_at > $2 and (detail <> '' or hour >= $3)
+             group by tracker_id, kind, detail`,
+      values: [trackerIds, new Date(now - EVIDENCE_KEPT_MS), new Date(first)],
+    }),
+    pool.query<{ readonly tracker_id: string; readonly hour: Date }>({
+      name: 'last_visit_hours',
+      text: `select t.tracker_id, h.hour from unnest($1::uuid[]) as t (tracker_id)
+             cross join lateral (
+               select hour from read.tracker_hour h where h.tracker_id = t.tracker_id and h.sessions > 0
+               order by h.tracker_id, h.hour desc limit 1) h`,
+      values: [trackerIds],
+    }),
+  ]);
+  const rows = Map.groupBy(seen.rows, ({ tracker_id }) => tracker_id);
+  const hours = new Map(visits.rows.map(({ tracker_id, hour }) => [tracker_id, hour.toISOString()]));
+  return new Map(
+    trackerIds.map((id) => [
+      id,
+      { ...evidenceIn(rows.get(id) ?? [], now), lastVisitHour: hours.get(id) ?? null },
+    ]),
+  );
+}
+
+/** The start of the first of 24 hours up to this one, milliseconds. */
+const firstHour = (now: number): number => now - (now % HOUR) - (DAY - HOUR);
+
 function evidenceIn(rows: readonly Row[], now: number): InstallEvidence {
-  const first = now - (now % HOUR) - (DAY - HOUR);
+  const first = firstHour(now);
   const ofDay = rows.filter(({ hour, detail }) => detail === '' && Number(hour) >= first);
   const lastOf = (some: readonly Row[]): string =>
     isoTime(Math.max(...some.map(({ last_at }) => Math.min(last_at.getTime(), now))));
@@ -126,12 +172,13 @@ const REFUSALS: readonly CaptureRefusal[] = [
 const sumOf = (rows: readonly Row[], kind: EvidenceKind): number =>
   rows.reduce((sum, row) => (row.kind === kind ? sum + row.seen : sum), 0);
 
-/** Returns whether a pixel of the tracker has ever sent a visit, as far back as usage is kept (400 days). */
-export async function hasHadVisit(pool: pg.Pool, trackerId: string): Promise<boolean> {
-  const { rows } = await pool.query<{ had: boolean }>({
-    name: 'has_had_visit',
-    text: 'select exists (select from read.tracker_hour where tracker_id = $1 and sessions > 0) as had',
+/** Returns the hour (ISO 8601) in which the tracker's newest session began, as far back as usage is kept (400 days); null: none did. */
+export async function readLastVisitHour(pool: pg.Pool, trackerId: string): Promise<string | null> {
+  const { rows } = await pool.query<{ hour: Date }>({
+    name: 'last_visit_hour',
+    text: `select hour from read.tracker_hour where tracker_id = $1 and sessions > 0
+           order by tracker_id, hour desc limit 1`,
     values: [trackerId],
   });
-  return rows[0]?.had ?? false;
+  return rows[0]?.hour.toISOString() ?? null;
 }

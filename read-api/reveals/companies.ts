@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import { type DatabasePool, sql } from 'slonik';
 import { z } from 'zod';
 import { searchKey } from '../../domain/kernel/text.ts';
+import { DAY } from '../../domain/kernel/time.ts';
+import { positionAt } from '../../queries/sessions/sessions.ts';
 
 const companyRow = z.object({
   key: z.string(),
@@ -10,6 +12,8 @@ const companyRow = z.object({
   website: z.string().nullable(),
   industry: z.string().nullable(),
   country: z.string().nullable(),
+  city: z.string().nullable(),
+  region: z.string().nullable(),
   sessions: z.number(),
   first_seen_at: z.string(),
   last_seen_at: z.string(),
@@ -68,7 +72,7 @@ export async function listCompanies(
                   array_agg(distinct tracker_id) as tracker_ids
            from recent group by company_key)
     select g.company_key as key, n.company ->> 'name' as name, n.company ->> 'website' as website, n.company ->> 'industry' as industry,
-           n.company ->> 'country_code' as country, g.sessions, g.first - interval '30 days' as first_seen_at,
+           n.company ->> 'country_code' as country, n.company ->> 'city' as city, n.company ->> 'region' as region, g.sessions, g.first - interval '30 days' as first_seen_at,
            s.last_seen_at, g.last - interval '30 days' as came_at, g.tracker_ids, (select count(*)::int from recent) as read
     from grouped g
     cross join lateral (
@@ -77,6 +81,34 @@ export async function listCompanies(
     join read.session s on s.session_id = n.session_id
     order by came_at desc, key`);
   return { companies, isPartial: companies[0]?.read === limit };
+}
+
+export interface Unrevealed {
+  readonly sessions: number;
+  /** Whether the period has more sessions than were looked at. */
+  readonly isCutShort: boolean;
+}
+
+const SESSIONS_COUNTED = 10_000;
+const SESSIONS_KEPT_MS = 30 * DAY;
+const unrevealedRow = z.object({ sessions: z.number(), looked_at: z.number() });
+
+/** Counts the sessions that began in a period and have no reveal, among its newest 10,000. */
+export async function countUnrevealed(
+  db: DatabasePool,
+  { partnerId, trackerId, from, to }: Omit<CompanyQuery, 'asOf'>,
+): Promise<Unrevealed> {
+  const before = await positionAt(db, to, SESSIONS_KEPT_MS);
+  if (before === null) return { sessions: 0, isCutShort: false };
+  const { sessions, looked_at } = await db.one(sql.type(unrevealedRow)`
+    select count(*) filter (where not exists (select from read.reveal r where r.session_id = s.session_id))::int as sessions,
+           count(*)::int as looked_at
+    from (select session_id from read.session
+          where partner_id = ${partnerId} and position < ${String(before)}::bigint
+            and expires_at >= ${from}::timestamptz + interval '30 days' and expires_at < ${to}::timestamptz + interval '30 days'
+            and (${trackerId}::uuid is null or tracker_id = ${trackerId}::uuid)
+          order by position desc limit ${SESSIONS_COUNTED}) s`);
+  return { sessions, isCutShort: looked_at === SESSIONS_COUNTED };
 }
 
 const visitRow = z.object({

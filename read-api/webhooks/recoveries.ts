@@ -1,3 +1,4 @@
+import { totalOf } from '../../domain/webhooks/events.ts';
 import { uuidParam } from '../../http/contract/parameters.ts';
 import { partnerRoutes } from '../../http/contract/partner-routes.ts';
 import type { PartnerRequest, PartnerRoute, Reply } from '../../http/contract/route.ts';
@@ -28,13 +29,17 @@ async function get(reads: Reads, request: PartnerRequest): Promise<Reply> {
   return { status: 200, body: JSON.stringify(body) };
 }
 
-/** While a recovery runs, deliveries that were counted at its request and are not due yet appear as pending. */
+/**
+ * The number that was told at the request stays. Of those deliveries, what is not due yet appears as pending while the recovery runs,
+ * and as cancelled once it has ended without them.
+ */
 function fieldsOf(row: Recovery, isDeleted: boolean): Omit<RecoveryBody, 'request_id'> {
   const { recovery_id, since, created_at, delivered, failed, expired } = row;
-  const due = row.pending + delivered + failed + row.cancelled + expired;
-  const deliveries = row.completed_at === null ? Math.max(row.deliveries, due) : due;
-  const waiting = row.pending + deliveries - due;
-  const cancelled = row.cancelled + (isDeleted ? waiting : 0);
+  const due = totalOf(row);
+  const deliveries = Math.max(row.deliveries, due);
+  const untaken = deliveries - due;
+  const waiting = row.pending + (row.completed_at === null ? untaken : 0);
   const pending = isDeleted ? 0 : waiting;
+  const cancelled = row.cancelled + row.pending + untaken - pending;
   return { recovery_id, since, deliveries, pending, delivered, failed, cancelled, expired, created_at };
 }

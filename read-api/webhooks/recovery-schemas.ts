@@ -11,8 +11,7 @@ const operation = operationsOf('Webhooks');
 const recoveryId = z.uuid().meta({ description: 'The recovery.' });
 const since = timestamp.meta({ description: 'It covers deliveries that were queued from then on.' });
 const deliveries = count.meta({
-  description:
-    'Deliveries that it covers; until it ends, at least as counted at the request, up to 1,000,000.',
+  description: 'Deliveries that it covers, at least as counted at the request, up to 1,000,000.',
 });
 
 const webhookRecover = z
@@ -38,7 +37,10 @@ const webhookRecovery = z
     pending: count,
     delivered: count,
     failed: count,
-    cancelled: count.meta({ description: 'The endpoint was deleted, or a later recovery took them over.' }),
+    cancelled: count.meta({
+      description:
+        'The endpoint was paused or deleted, a later recovery took them over, or they waited no more when their turn came.',
+    }),
     expired: count,
     created_at: timestamp,
     request_id: requestId,

@@ -64,7 +64,8 @@ it('is filtered by actor, subject and period, whatever else the address holds', 
   expect(await names('?subject=key')).toEqual(['Key created']);
   expect(await names('?actor=operator:&subject=user')).toEqual(['User created']);
   expect(await names('?period=custom&from=2020-01-01&to=2020-01-31')).toEqual([]);
-  expect(await names('?actor=user:nobody&subject=nothing&before=x')).toHaveLength(6);
+  expect(await names('?actor=user:nobody&subject=nothing')).toEqual([]);
+  expect(await names('?before=x')).toHaveLength(6);
   expect(
     await names(`?before=${encodeURIComponent('2026-01-01T00:00:00.000Z_9999999999999999999')}`),
   ).toHaveLength(6);
@@ -83,7 +84,7 @@ it('is a file of CSV with the filter of the page, whose formulas are defused', a
   const { body, headers } = await page.get('/activity.csv?subject=user');
   expect(headers['content-type']).toBe('text/csv; charset=utf-8');
   expect(body.split('\r\n').slice(0, 2)).toEqual([
-    'at,action,subject_kind,subject_id,subject,actor_kind,actor_id,actor,details',
+    '\uFEFFat,action,subject_kind,subject_id,subject,actor_kind,actor_id,actor,details',
     expect.stringMatching(
       new RegExp(`user.created,user,${user.user_id},'=1\\+1@example.com,operator,,,owner$`),
     ),

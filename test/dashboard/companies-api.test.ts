@@ -21,8 +21,14 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 /** Reveals a session of a company, and waits until lists have it. */
-const reveal = async (tracker: string, ip: string, name: string, custom: object = {}): Promise<string> => {
-  provider.says(ip, aCompany(name));
+const reveal = async (
+  tracker: string,
+  ip: string,
+  name: string,
+  custom: object = {},
+  more: object = {},
+): Promise<string> => {
+  provider.says(ip, aCompany(name, more));
   await collect(api, tracker, { ip, body: { custom } });
   const { sessions } = await feed(api, key, `tracker_id=${tracker}&limit=100`);
   const session = String(sessions.at(-1)?.session_id);
@@ -84,7 +90,29 @@ it('has one line of CSV for each company, whose formulas are defused wherever th
   await reveal(tracker, '5.9.1.6', '\r\n=cmd()');
   const { body } = await page.get(`/companies.csv?tracker_id=${tracker}`);
   const names = body.split('\r\n').map((line) => line.split(',', 1)[0]);
-  expect(names).toEqual(['company', "' =cmd()", "'＝1+1", 'Broken =cmd() @x y', '']);
+  expect(names).toEqual(['\uFEFFcompany', "' =cmd()", "'＝1+1", 'Broken =cmd() @x y', '']);
+});
+
+it('has a file that Excel reads, named for the website, with the city and the region', async () => {
+  const tracker = await makeTracker(api, key, { name: 'Shop & more' });
+  const company = { name: 'Zürich AG', city: 'Zürich', region: 'ZH' };
+  await reveal(tracker, '5.9.1.7', 'Zürich AG', {}, { company });
+  const { body, headers } = await page.get(`/companies.csv?tracker_id=${tracker}`);
+  const [heads = '', row = ''] = body.split('\r\n').map((line) => line.split(','));
+  expect(heads.slice(-2)).toEqual(['city', 'region']);
+  expect(row.slice(-3)).toEqual(['Shop & more', 'Zürich', 'ZH']);
+  expect(headers['content-disposition']).toMatch(/doorplate-companies-shop-more-[\d-]{21}\.csv/);
+});
+
+it('says how many sessions of the period are not revealed', async () => {
+  const tracker = await makeTracker(api, key);
+  await reveal(tracker, '5.9.1.8', 'Acme');
+  expect((await page.get(`/companies?tracker_id=${tracker}`)).body).not.toContain('not revealed');
+  for (const ip of ['5.9.1.9', '5.9.1.10']) await collect(api, tracker, { ip });
+  await api.caughtUp();
+  const { body } = await page.get(`/companies?tracker_id=${tracker}`);
+  expect(body).toContain('2 sessions of the period are not revealed.');
+  expect(body).toContain(`href="/dashboard/sessions?tracker_id=${tracker}&amp;revealed=no"`);
 });
 
 /** Writes a revealed session into the read models. */

@@ -177,7 +177,9 @@ describe('a login', () => {
     const led = await browse(api, 'POST', '/dashboard/login', { form });
     const back = await browse(api, 'GET', led.headers.location ?? '');
     expect([back.statusCode, back.headers.location]).toEqual([303, '/dashboard/login?said=no-cookie']);
-    expect((await browse(api, 'GET', back.headers.location ?? '')).body).toContain('has not kept the cookie');
+    const headers = { referer: 'https://dashboard.test/dashboard/login' };
+    const login = await browse(api, 'GET', back.headers.location ?? '', { headers });
+    expect(login.body).toContain('has not kept the cookie');
     const kept = await browse(api, 'GET', led.headers.location ?? '', { cookie: cookieOf(led) ?? '' });
     expect(kept.statusCode).toBe(200);
     // A browser that has ended its login, and goes back, keeps the cookie of the device.
@@ -215,7 +217,7 @@ describe('a login', () => {
       loggedIn(api, user),
     ]);
     const out = await one.send('/logout');
-    expect(out.headers['set-cookie']).toContain('Max-Age=0');
+    expect(String(out.headers['set-cookie'])).toContain('Max-Age=0');
     expect(await Promise.all([one, two, three].map(({ cookie }) => isLoggedIn(cookie)))).toEqual([
       false,
       true,
@@ -278,7 +280,7 @@ describe('a first password', () => {
     expect(made.headers.location).toBe('/dashboard/password');
     const change = { current: PASSWORD, password: 'four words are better', again: 'four words are better' };
     const changed = await send('/password', change);
-    expect(changed.headers.location).toBe('/dashboard?said=password-changed');
+    expect(changed.headers.location).toBe('/dashboard');
     const cookie = cookieOf(changed) ?? '';
     expect(await isLoggedIn(cookie)).toBe(true);
     expect((await logIn(api, fresh.name)).statusCode).toBe(401);
@@ -391,5 +393,35 @@ describe('a page', () => {
     expect(answer.statusCode).toBe(413);
     expect(answer.headers['content-type']).toContain('text/html');
     expect(answer.body).toContain('body_too_large');
+  });
+});
+
+describe('the message of a change', () => {
+  const said = 'Times are shown in this zone from now on.';
+
+  it('is shown once, by the page that the change leads to', async () => {
+    const page = await loggedIn(api, await makeUser(api, key.partner_id));
+    const changed = await page.send('/account/time-zone', { time_zone: 'Europe/Berlin' });
+    expect(changed.headers.location).toBe('/dashboard/account');
+    const cookie = `${page.cookie}; ${cookieOf(changed)}`;
+    const show = (headers: Readonly<Record<string, string>> = {}) =>
+      browse(api, 'GET', '/dashboard/account', { cookie, headers });
+    const inBackground = await show({ 'sec-fetch-dest': 'empty' });
+    expect([inBackground.body.includes(said), inBackground.headers['set-cookie']]).toEqual([
+      false,
+      undefined,
+    ]);
+    const shown = await show({ 'sec-fetch-dest': 'document' });
+    expect(shown.body).toContain(said);
+    expect(shown.headers['set-cookie']).toMatch(/^__Host-doorplate-said=;.* Max-Age=0$/);
+  });
+
+  it('is not repeated by an address, nor chosen by one', async () => {
+    const page = await loggedIn(api, await makeUser(api, key.partner_id));
+    expect((await page.get('/account?said=time-zone-set')).body).not.toContain(said);
+    for (const path of ['said=logged-out', 'said=no-cookie']) {
+      const { body } = await browse(api, 'GET', `/dashboard/login?${path}`);
+      expect(body, path).not.toContain('role="status"');
+    }
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type InstallEvidence, judgeInstallation } from '../../web/dashboard/install-findings.ts';
 
 const AT = '2026-03-14T12:00:00.000Z';
+const NOW = Date.parse(AT) + 60_000;
 const SERVICE = 'https://doorplate.example';
 const ORIGINS = ['https://www.example.com', 'https://*.example.org'];
 const NOTHING: InstallEvidence = {
@@ -16,20 +17,23 @@ const NOTHING: InstallEvidence = {
   hasEnoughTabs: false,
   hasManyAddresses: false,
   hasPublicAddress: false,
-  hasHadVisit: false,
+  lastVisitHour: null,
 };
 const seen = (count: number) => ({ count, last_at: AT });
 const refused = (reason: InstallEvidence['refusals'][number]['reason'], count = 3) => ({
   reason,
   ...seen(count),
 });
-const RECEIVING = { visits: seen(312), hasHadVisit: true, hasManyAddresses: true, hasPublicAddress: true };
+const RECEIVING = {
+  visits: seen(312),
+  lastVisitHour: '2026-03-14T12:00:00.000Z',
+  hasManyAddresses: true,
+  hasPublicAddress: true,
+};
 
 const judged = (over: Partial<InstallEvidence>, disabled = false) => {
-  const { state, findings } = judgeInstallation({ disabled, origins: ORIGINS }, SERVICE, {
-    ...NOTHING,
-    ...over,
-  });
+  const tracker = { disabled, origins: ORIGINS };
+  const { state, findings } = judgeInstallation(tracker, SERVICE, { ...NOTHING, ...over }, NOW);
   return [state, ...findings.map(({ name }) => name)];
 };
 
@@ -56,7 +60,11 @@ describe('the install check', () => {
     ['blames labels', { refusals: [refused('invalid_labels')] }, ['trouble', 'invalid_labels']],
     ['blames bodies', { refusals: [refused('invalid_body')] }, ['trouble', 'invalid_body']],
     ['names crawlers', { crawlers: seen(2), scripts: seen(2) }, ['trouble', 'only_crawlers']],
-    ['names a website that has become quiet', { hasHadVisit: true }, ['trouble', 'quiet']],
+    [
+      'names a website that has become quiet',
+      { lastVisitHour: '2026-03-11T12:00:00.000Z' },
+      ['trouble', 'quiet'],
+    ],
     [
       'forgets refusals of the days before',
       { ...RECEIVING, refusals: [refused('wrong_origin', 0)] },
@@ -91,6 +99,20 @@ describe('the install check', () => {
     expect(judged(over)).toEqual(judgement);
   });
 
+  it('waits for evidence that is up to ten seconds late before it calls a visit missing', () => {
+    const ago = (ms: number, count = 3) => ({ count, last_at: new Date(NOW - ms).toISOString() });
+    expect(judged({ lastVisitHour: '2026-03-14T12:00:00.000Z' })).toEqual(['waiting']);
+    expect(judged({ lastVisitHour: '2026-03-14T12:00:00.000Z', scripts: seen(3) })).toEqual(['waiting']);
+    expect(judged({ scripts: ago(5_000) })).toEqual(['waiting']);
+    expect(judged({ crawlers: ago(5_000) })).toEqual(['waiting']);
+    expect(judged({ scripts: ago(16_000) })).toEqual(['trouble', 'no_visit']);
+    expect(judged({ scripts: ago(5_000, 20) })).toEqual(['trouble', 'no_visit']);
+    expect(judged({ scripts: ago(5_000), refusals: [refused('wrong_origin')] })).toEqual([
+      'trouble',
+      'wrong_origin',
+    ]);
+  });
+
   it('says of a disabled tracker that it is disabled, whatever else there is', () => {
     expect(judged({}, true)).toEqual(['trouble', 'disabled']);
     expect(judged({ ...RECEIVING, refusals: [refused('disabled')] }, true)).toEqual(['trouble', 'disabled']);
@@ -111,12 +133,13 @@ describe('the install check', () => {
 
   it('names what was seen, what to change and where, with the lines to copy', () => {
     const origins = ['a', 'b', 'c', 'd'].map((name) => ({ name: `https://${name}.example`, last_at: AT }));
-    const { findings } = judgeInstallation({ disabled: false, origins: ORIGINS }, SERVICE, {
+    const evidence = {
       ...NOTHING,
       scripts: seen(1_400),
       origins,
       refusals: [refused('wrong_origin', 1)],
-    });
+    };
+    const { findings } = judgeInstallation({ disabled: false, origins: ORIGINS }, SERVICE, evidence, NOW);
     expect(findings.map((finding) => finding.seen)).toEqual([
       'Visits arrive from origins that are not allowed: https://a.example, https://b.example, https://c.example and 1 more.',
       'The script was loaded 1,400 times, but no visit arrived.',

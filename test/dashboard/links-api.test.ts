@@ -226,5 +226,5 @@ it.each(['0000-01', '2026-13', 'november'])('a bill of the month %s is refused i
 
 it('a period before the first year is refused in words', async () => {
   const { statusCode, body } = await page.get('/usage?period=custom&from=0000-01-01&to=0000-12-31');
-  expect([statusCode, body.includes('are no period of at most')]).toEqual([200, true]);
+  expect([statusCode, body.includes('is no period of at most')]).toEqual([200, true]);
 });

@@ -53,7 +53,7 @@ describe('an invitation', () => {
     expect((await open(path)).body).toContain('with the role read-only');
     const name = `user ${randomUUID()}`;
     const joined = await join(path, name);
-    expect(joined.headers.location).toBe('/dashboard?said=joined');
+    expect(joined.headers.location).toBe('/dashboard?said=logged-in');
     const cookie = cookieOf(joined) ?? '';
     expect((await browse(api, 'GET', '/dashboard', { cookie })).statusCode).toBe(200);
     expect((await browse(api, 'GET', '/dashboard/team', { cookie })).body).toContain(
@@ -61,6 +61,34 @@ describe('an invitation', () => {
     );
     expect((await logIn(api, name, WORDS)).statusCode).toBe(303);
     expect((await browser.get('/team')).body).toContain(name);
+  });
+
+  it('may require a second factor of the one who joins, and of nobody else', async () => {
+    const form = { role: 'member', note: 'Ben', second_factor: 'required' };
+    const made = await browser.send('/team/invitations', form);
+    const link = /aria-label="Link"><code>([^<]+)</.exec(made.body)?.[1] ?? '';
+    expect((await browser.get('/team')).body).toContain('member, with a second factor');
+    const cookie = cookieOf(await join(new URL(link).pathname)) ?? '';
+    const led = await browse(api, 'GET', '/dashboard', { cookie });
+    expect([led.statusCode, led.headers.location]).toEqual([303, '/dashboard/account/second-factor']);
+    const other = cookieOf(await join(await invite('member'))) ?? '';
+    expect((await browse(api, 'GET', '/dashboard', { cookie: other })).statusCode).toBe(200);
+  });
+
+  it('offers no second factor of its own while a process of an earlier release runs', async () => {
+    const offers = async () => (await browser.get('/team/invite')).body.includes('name="second_factor"');
+    expect(await offers()).toBe(true);
+    const [id, earlier] = [randomUUID(), await api.sql.connect()];
+    await earlier.query(`set application_name = 'doorplate heartbeat ${id}'`);
+    await api.sql.query(
+      `insert into work.process (process_id, role, release, seen_at) values ($1, 'all', '0.2.0', now())`,
+      [id],
+    );
+    expect(await offers()).toBe(false);
+    const refused = await browser.send('/team/invitations', { role: 'member', second_factor: 'required' });
+    expect([refused.statusCode, refused.body.includes('earlier_release')]).toEqual([409, true]);
+    await api.sql.query('delete from work.process where process_id = $1', [id]);
+    earlier.release(true);
   });
 
   it('is listed without its link until it is used', async () => {
@@ -95,7 +123,7 @@ describe('an invitation', () => {
     const path = await invite();
     const id = /name="invitation_id" value="([^"]+)"/.exec((await browser.get('/team')).body)?.[1] ?? '';
     const withdrawn = await browser.send('/team/withdraw', { invitation_id: id });
-    expect(withdrawn.headers.location).toBe('/dashboard/team?said=invitation-withdrawn');
+    expect(withdrawn.headers.location).toBe('/dashboard/team');
     expect((await open(path)).body).toContain('was withdrawn');
     expect((await join(path)).statusCode).toBe(410);
   });
@@ -192,7 +220,7 @@ describe('the team', () => {
     const theirs = await loggedIn(api, other);
     expect((await theirs.send('/keys', { name: '' })).statusCode).toBe(403);
     const changed = await browser.send(`/team/${other.user_id}/role`, { role: 'owner' });
-    expect(changed.headers.location).toBe('/dashboard/team?said=role-changed');
+    expect(changed.headers.location).toBe('/dashboard/team');
     expect((await theirs.send('/keys', { name: '' })).statusCode).toBe(400);
     expect((await browser.send(`/team/${other.user_id}/role`, { role: 'king' })).statusCode).toBe(400);
   });
@@ -203,7 +231,7 @@ describe('the team', () => {
     expect((await browser.get(`/team/${other.user_id}/remove`)).body).toContain('cannot be used again');
     expect((await theirs.get('/account')).statusCode).toBe(200);
     const removed = await browser.send(`/team/${other.user_id}/remove`);
-    expect(removed.headers.location).toBe('/dashboard/team?said=user-removed');
+    expect(removed.headers.location).toBe('/dashboard/team');
     expect((await theirs.get('/account')).statusCode).toBe(303);
     expect((await logIn(api, other.name)).statusCode).toBe(401);
     expect((await browser.get('/team')).body).not.toContain(other.name);
@@ -297,7 +325,7 @@ describe('an account', () => {
     const row = body.slice(body.indexOf('Firefox on Linux'));
     const login_id = /name="login_id" value="([^"]+)"/.exec(row)?.[1] ?? '';
     const ended = await browser.send('/account/end-login', { login_id });
-    expect(ended.headers.location).toBe('/dashboard/account?said=login-ended');
+    expect(ended.headers.location).toBe('/dashboard/account');
     const isIn = async (cookie: string) =>
       (await browse(api, 'GET', '/dashboard/account', { cookie })).statusCode === 200;
     expect([await isIn(theirs), await isIn(third.cookie)]).toEqual([false, true]);
@@ -319,16 +347,16 @@ describe('an account', () => {
   it('has a time zone, in which the pages show times', async () => {
     await browser.send('/account/time-zone', { time_zone: 'Asia/Tokyo' });
     const { body } = await browser.get('/account');
-    expect(body).toContain('<option value="Asia/Tokyo" selected>');
+    expect(body).toContain('list="zones" value="Asia/Tokyo"');
     expect(body).toContain('GMT+9');
     for (const time_zone of ['Mars/Olympus', '+01:00', 'Etc/GMT+5', '']) {
       const wrong = await browser.send('/account/time-zone', { time_zone });
       expect([wrong.statusCode, wrong.body.includes('Choose one of the list')]).toEqual([400, true]);
     }
-    expect((await browser.get('/account')).body).toContain('<option value="Asia/Tokyo" selected>');
+    expect((await browser.get('/account')).body).toContain('list="zones" value="Asia/Tokyo"');
     for (const time_zone of ['Europe/Kyiv', 'Europe/Kiev', 'europe/kyiv']) {
       await browser.send('/account/time-zone', { time_zone });
-      expect((await browser.get('/account')).body).toContain('<option value="Europe/Kyiv" selected>');
+      expect((await browser.get('/account')).body).toContain('list="zones" value="Europe/Kyiv"');
     }
   });
 });

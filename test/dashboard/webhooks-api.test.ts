@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
 import { ownContext, toNewEvents } from '../../commands/handle.ts';
 import { changePartner } from '../../commands/partners/manage-partner.ts';
@@ -10,17 +10,26 @@ import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts
 import { type LoggedIn, loggedIn, makeUser } from '../support/dashboard.ts';
 import { aDelivery, attempted, queued, type TestDelivery, type TestEndpoint } from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
 
 const clock = manualClock();
 let api: TestApi;
 let key: Key;
 let receiver: Receiver;
 let status = 204;
+/** The only secret that the receiver knows; null: it verifies nothing. */
+let verifiesBy: string | null = null;
 let page: LoggedIn;
 let endpoint: TestEndpoint;
+/** The endpoint's first one. */
+let secret: string;
 beforeAll(async () => {
-  receiver = await startReceiver({ answer: (_request, response) => void response.writeHead(status).end() });
+  receiver = await startReceiver({
+    answer: (request, response) => {
+      const isAccepted = verifiesBy === null || isSignedBy(verifiesBy, request);
+      response.writeHead(isAccepted ? status : 401).end();
+    },
+  });
   api = await startApi({
     clock,
     env: {
@@ -34,6 +43,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   clock.advance(MINUTE);
   status = 204;
+  verifiesBy = null;
   key = await api.key();
   page = await loggedIn(api, await makeUser(api, key.partner_id));
   endpoint = await newEndpoint();
@@ -51,7 +61,14 @@ const newEndpoint = async (): Promise<TestEndpoint> => {
   };
   const made = await api.inject(key, { method: 'POST', url: '/v1/webhooks', payload });
   expect(made.statusCode, made.body).toBe(201);
+  secret = made.json().signing_secret;
   return { webhook_id: made.json().id, partner_id: key.partner_id };
+};
+const isSignedBy = (whsec: string, { headers, body }: Received): boolean => {
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
+  const expected = createHmac('sha256', Buffer.from(whsec.slice('whsec_'.length), 'base64'));
+  const signature = `v1,${expected.update(signed).digest('base64')}`;
+  return String(headers['webhook-signature']).split(' ').includes(signature);
 };
 const append = async (...events: DeliveryEvent[]): Promise<void> => {
   const context = { correlationId: 'c', causationId: 'c', at: clock.now() };
@@ -176,7 +193,7 @@ describe('the deliveries of an endpoint', () => {
     expect(await ids(`?id=${old.delivery_id}`)).toEqual([old.delivery_id]);
     expect(await ids(`?id=${randomUUID()}`)).toEqual([]);
     const { body } = await page.get(at(`/deliveries?status=failed&since=${day(1)}`));
-    expect(body).toContain('<option value="failed" selected>');
+    expect(body).toContain('status=failed" aria-current="true"');
     expect(body).toContain(`name="since" type="date" value="${day(1)}"`);
     const none = await textOf(at('/deliveries?type=webhook.test'));
     expect(none).toContain('No deliveries match');
@@ -200,13 +217,19 @@ describe('the deliveries of an endpoint', () => {
     expect((await page.get(at(`/deliveries?${query}`))).statusCode).toBe(200);
   });
 
-  it('say which filter is left out because it is not a day', async () => {
+  it('say which filter is not a day, keep it and find nothing', async () => {
     const [d] = some(1) as [TestDelivery];
     await append(queued(d, clock.now()));
     const { body } = await page.get(at('/deliveries?since=2026-02-31&until=x'));
-    expect(body).toContain('2026-02-31 is not a day; the filter is left out.');
-    expect(body).toContain('x is not a day; the filter is left out.');
-    expect(body).toContain(d.delivery_id);
+    expect(body).toContain('“2026-02-31” is not a day, so nothing is found.');
+    expect(body).toContain('“x” is not a day, so nothing is found.');
+    expect(body).toMatch(/name="until"[^>]*value="x"[^>]*aria-invalid="true"/);
+    expect(body).not.toContain(d.delivery_id);
+    for (const query of ['status=lost', 'type=session.lost']) {
+      const wrong = (await page.get(at(`/deliveries?${query}`))).body;
+      expect(wrong).toContain('is none of these, so nothing is found.');
+      expect(wrong).not.toContain(d.delivery_id);
+    }
     expect(await textOf(at('/deliveries?since=2026-02-28'))).not.toContain('is not a day');
   });
 
@@ -292,7 +315,7 @@ describe('samples', () => {
       const sent = await page.send(at('/test'), { type });
       expect([sent.statusCode, sent.headers.location]).toEqual([
         303,
-        `/dashboard/webhooks/${endpoint.webhook_id}/deliveries?said=webhook-tested`,
+        `/dashboard/webhooks/${endpoint.webhook_id}/deliveries`,
       ]);
       const delivered = await eventually(
         'it is delivered',
@@ -370,22 +393,51 @@ describe('the rotation of a secret', () => {
     const later = await page.get(at('/rotate'));
     expect(later.body).not.toMatch(/whsec_[A-Za-z0-9+/]{43}=/);
     expect(await textOf(at('/rotate'))).toContain('None was sent since the rotation began');
-    expect(await textOf(at())).toContain('two secrets sign until');
+    expect(await textOf(at())).toContain('Two secrets sign until');
     const sent = await page.send(at('/test'), { from: 'rotation' });
-    expect(sent.headers.location).toBe(
-      `/dashboard/webhooks/${endpoint.webhook_id}/rotate?said=webhook-tested`,
-    );
+    expect(sent.headers.location).toBe(`/dashboard/webhooks/${endpoint.webhook_id}/rotate`);
     await eventually(
       'the test was accepted',
       () => textOf(at('/rotate')),
-      (text) => text.includes('was accepted'),
+      (text) => text.includes('was accepted with the new secret'),
     );
-    const signatures = receiver.requests.at(-1)?.headers['webhook-signature'];
-    expect(String(signatures).split(' ')).toHaveLength(2);
     clock.advance(DAY);
     page = await loggedIn(api, await makeUser(api, key.partner_id));
     expect(await textOf(at('/rotate'))).toContain('Rotate the secret of');
-    expect(await textOf(at())).toContain('one secret signs');
+    expect(await textOf(at())).toContain('One secret signs');
+  });
+});
+
+describe('the test of a rotation', () => {
+  const shows = (wanted: string) =>
+    eventually(
+      `the page says “${wanted}”`,
+      () => textOf(at('/rotate')),
+      (text) => text.includes(wanted),
+    );
+
+  it('is not accepted by a receiver that knows the old secret alone, and delays no other delivery', async () => {
+    verifiesBy = secret;
+    const rotated = (await page.send(at('/rotate'))).body;
+    await page.send(at('/test'), { from: 'rotation' });
+    await shows('was not accepted: HTTP 401');
+    expect(await textOf(at())).not.toContain('Failing');
+    verifiesBy = /whsec_[A-Za-z0-9+/=]{44}/.exec(rotated)?.[0] ?? '';
+    await page.send(at('/test'), { from: 'rotation' });
+    await shows('was accepted with the new secret');
+  });
+
+  it('shows nothing of the new secret where both signed it', async () => {
+    verifiesBy = secret;
+    await page.send(at('/rotate'));
+    await page.send(at('/test'));
+    await shows('was signed by both secrets and accepted');
+  });
+
+  it('asks whether the new secret is kept before it leaves the page that shows it', async () => {
+    const rotated = (await page.send(at('/rotate'))).body;
+    expect(rotated).toMatch(/<input type="checkbox" name="kept" value="yes"\s+required>/);
+    expect((await page.get(at('/rotate'))).body).not.toContain('name="kept"');
   });
 });
 

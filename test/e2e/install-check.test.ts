@@ -32,7 +32,7 @@ describeInBrowser('the install check, of pages in Chromium', () => {
     await (await context.newPage()).goto(site.page(`/${name}`, tag, headers));
   };
   const finds = async (name: string, text: string): Promise<void> => {
-    const url = `${service.url}/dashboard/trackers/${trackers[name]}`;
+    const url = `${service.url}/dashboard/trackers/${trackers[name]}/install`;
     await expect
       .poll(async () => (await page.goto(url)) && page.locator('#install-check').textContent(), {
         timeout: WRITTEN_MS,
@@ -91,10 +91,14 @@ describeInBrowser('the install check, of pages in Chromium', () => {
   });
 
   it('lets a person enable what was disabled by what the page says', async () => {
-    await page.goto(`${service.url}/dashboard/trackers/${trackers.proxy}`);
-    await press(page, 'Disable the tracker');
-    expect(await page.locator('#install-check').textContent()).toContain('The tracker is disabled');
-    await press(page, 'Enable the tracker');
+    const at = `${service.url}/dashboard/trackers/${trackers.proxy}`;
+    await page.goto(`${at}/settings`);
+    await press(page, 'Disable the website');
+    await page.goto(`${at}/install`);
+    expect(await page.locator('#install-check').textContent()).toContain('The website is disabled');
+    await page.goto(`${at}/settings`);
+    await press(page, 'Enable the website');
+    await page.goto(`${at}/install`);
     expect(await page.locator('#install-check').textContent()).toContain('Receiving visits: 1');
   });
 });

@@ -89,7 +89,17 @@ describe('a user of a team', () => {
 
 describe('an invitation', () => {
   const invite = (note = 'Ada, sales', made_by: string | null = BEN) =>
-    ({ type: 'Invite', partner_id, invitation_id, role: 'member', made_by, note, digest, at: AT }) as const;
+    ({
+      type: 'Invite',
+      partner_id,
+      invitation_id,
+      role: 'member',
+      made_by,
+      note,
+      second_factor: false,
+      digest,
+      at: AT,
+    }) as const;
   const made = (id = invitation_id, made_by: string | null = BEN): TeamEvent => ({
     type: 'partners.InvitationMade.v1',
     data: {
@@ -98,6 +108,7 @@ describe('an invitation', () => {
       role: 'member',
       made_by,
       note: 'Ada, sales',
+      second_factor: false,
       digest,
       made_at: at,
       expires_at: new Date(AT + 72 * HOUR).toISOString(),

@@ -85,6 +85,7 @@ export const queued = (of: TestDelivery, at: number, source: string | null = nul
     created_at: isoTime(at),
     payload_expires_at: isoTime(at + 30 * DAY),
     source_position: source,
+    newest_secret_only: false,
   },
 });
 
@@ -110,6 +111,7 @@ export const attempted = (of: TestDelivery, made: Attempt): DeliveryEvent => {
       ended_at: isoTime(at),
       state,
       ...resultOf({ http_status: error === null ? 200 : error === 'http_status' ? 500 : null, error }),
+      signed_by: 'newest',
       next_attempt_at: state === 'pending' ? isoTime(at + 60_000) : null,
     },
   };

@@ -19,7 +19,7 @@ export interface Sent {
 export const makeTracker = async (
   api: TestApi,
   key: Key,
-  over: { origins?: readonly string[]; customer_reference?: string } = {},
+  over: { name?: string; origins?: readonly string[]; customer_reference?: string } = {},
 ): Promise<string> => {
   const payload = { name: 'a site', origins: [PAGE], ...over };
   const answer = await api.inject(key, { method: 'POST', url: '/v1/trackers', payload });

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { hasHadVisit, readInstallEvidence } from '../../queries/trackers/install-evidence.ts';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { readInstallEvidence, readLastVisitHour } from '../../queries/trackers/install-evidence.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { collect, makeTracker } from '../support/tracking.ts';
 
@@ -28,7 +28,7 @@ it('tells what came of a pixel, and why the rest was refused', async () => {
     api.app.inject({ method: 'GET', url: `/tracking/a.js?tracker_id=${tracker}`, headers: { host } });
   expect((await script('doorplate.test')).statusCode).toBe(200);
   expect((await script('mirror.example')).statusCode).toBe(403);
-  expect(await hasHadVisit(pool(), tracker)).toBe(false);
+  expect(await readLastVisitHour(pool(), tracker)).toBe(null);
   const answers = [
     await collect(api, tracker),
     await collect(api, tracker, { headers: { 'user-agent': 'Googlebot/2.1' } }),
@@ -71,7 +71,36 @@ it('tells what came of a pixel, and why the rest was refused', async () => {
   });
   expect(seen.hosts.map(({ name }) => name).toSorted()).toEqual(['mirror.example', 'other.example']);
   await api.caughtUp();
-  expect(await hasHadVisit(pool(), tracker)).toBe(true);
+  expect(await readLastVisitHour(pool(), tracker)).toMatch(/:00:00\.000Z$/);
+});
+
+it('counts refusals by the rate of a visitor, of trackers that exist, and asks for nothing', async () => {
+  const [tracker, other] = [await makeTracker(api, key), await makeTracker(api, key)];
+  const unknown = '2b6d6a5e-7d0f-4f0e-8a5a-3b1e0f1c2d3e';
+  const ip = '8.8.4.4';
+  const send = async (id: string, times: number, body: string | Record<string, unknown> = {}) => {
+    const answers = [];
+    for (let n = 0; n < times; n += 1) answers.push(await collect(api, id, { ip, body }));
+    return answers.map(({ statusCode }) => statusCode);
+  };
+  expect(new Set([...(await send(tracker, 5)), ...(await send(other, 5))])).toEqual(new Set([204]));
+  const query = vi.spyOn(pool(), 'query');
+  const refused = [
+    ...(await send(tracker, 18)),
+    ...(await send(unknown, 3)),
+    ...(await send(tracker, 1, 'no json')),
+    (await collect(api, tracker, { ip, headers: { 'content-type': 'image/png' } })).statusCode,
+  ];
+  expect(new Set(refused)).toEqual(new Set([429]));
+  // Others come from jobs.
+  const asked = query.mock.calls.map(([statement]) => (statement as { readonly name?: string }).name);
+  expect(asked.filter((name) => name === 'listed_trackers' || name === 'note_install_evidence')).toEqual([]);
+  query.mockRestore();
+  expect(await evidenceOf(tracker)).toMatchObject({
+    visits: { count: 5 },
+    refusals: [{ reason: 'rate', count: 18 }],
+  });
+  expect((await evidenceOf(unknown)).refusals).toEqual([]);
 });
 
 it('notes nothing of a tracker that does not exist', async () => {

@@ -4,7 +4,16 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
 import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
 import { type Deliverer, openDeliverer, type Receive, TAKEN, TIMED_OUT } from '../support/deliverer.ts';
-import { anEndpoint, created, enabled, removed, type TestEndpoint } from '../support/deliveries.ts';
+import {
+  aDelivery,
+  anEndpoint,
+  created,
+  enabled,
+  queued,
+  removed,
+  type TestDelivery,
+  type TestEndpoint,
+} from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import { startTestStack, type TestStack } from '../support/test-stack.ts';
 
@@ -46,6 +55,48 @@ const until = (what: string, endpoint: TestEndpoint, wanted: Record<string, numb
     (is) => JSON.stringify(is) === JSON.stringify(wanted),
     20_000,
   );
+
+describe('the test of a rotation', () => {
+  it('is signed by the newest secret alone, says so, and counts for no circuit breaker', async () => {
+    const endpoint = anEndpoint();
+    const signed: [eventId: string, secrets: string[]][] = [];
+    start(
+      of(endpoint, () => TIMED_OUT),
+      {
+        targetsOf: async (ids) =>
+          new Map(ids.map((id) => [id, { url: id, secrets: [Buffer.from('new'), Buffer.from('old')] }])),
+        sign: (secrets, eventId) => {
+          signed.push([eventId, secrets.map(String)]);
+          return { 'webhook-id': eventId };
+        },
+      },
+    );
+    const [test, usual] = [aDelivery(endpoint), aDelivery(endpoint)];
+    const queuedTest = queued(test, deliverer.clock.now());
+    await deliverer.append({ ...queuedTest, data: { ...queuedTest.data, newest_secret_only: true } });
+    const attemptOf = (delivery: TestDelivery) =>
+      eventually(
+        'the attempt is recorded',
+        () => deliverer.row(delivery),
+        ({ attempts }) => attempts === 1,
+      );
+    expect(await attemptOf(test)).toMatchObject({ error: 'timeout', signed_by: 'newest' });
+    const failures = () =>
+      stack.rows(
+        `select s.failures_in_row as slot, h.failures_in_row as health
+         from work.webhook_slot s join read.webhook_health h using (webhook_id) where webhook_id = $1`,
+        [endpoint.webhook_id],
+      );
+    await deliverer.append(queued(usual, deliverer.clock.now()));
+    expect(await attemptOf(usual)).toMatchObject({ signed_by: 'newest_and_previous' });
+    await eventually('the other failure is counted', failures, ([row]) => row?.slot === 1);
+    expect(await failures()).toEqual([{ slot: 1, health: 1 }]);
+    expect(signed).toEqual([
+      [test.event_id, ['new']],
+      [usual.event_id, ['new', 'old']],
+    ]);
+  });
+});
 
 describe('delivery workers', () => {
   it('make each delivery once, soon after it is queued', async () => {

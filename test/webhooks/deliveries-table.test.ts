@@ -255,6 +255,25 @@ describe('the read model of deliveries', () => {
     expect(health).toMatchObject([{ pending: '2' }]);
   });
 
+  it('counts a delivery that was counted at the request and arrives before its turn, and no other one', async () => {
+    const [early, late, other] = [aDelivery(endpoint), aDelivery(endpoint), aDelivery(endpoint)];
+    const recovery = aRecovery(AT);
+    const { deliveries: found, recoveries } = await applied(
+      created(endpoint, AT),
+      ...[early, late].flatMap((d) => [queued(d, AT), attempted(d, { at: AT + 1_000, error: 'dns' })]),
+      queued(other, AT),
+      recoveryRequested(endpoint, recovery, AT + 2_000, { deliveries: 2 }),
+      attempted(early, { attempt: 2, at: AT + 3_000 }),
+      attempted(other, { at: AT + 3_000 }),
+      retriedAll(endpoint, recovery, [[late, 2]], AT + 4_000),
+      attempted(late, { cycle: 2, at: AT + 5_000 }),
+      recoveryCompleted(endpoint, recovery, AT + 6_000),
+    );
+    const { recovery_id } = recovery;
+    expect(found.map((row) => row.recovery_id)).toEqual([recovery_id, recovery_id, null]);
+    expect(recoveries).toMatchObject([{ deliveries: '2', delivered: '2', pending: '0' }]);
+  });
+
   it('counts the outcome of an attempt that was under way when its delivery was recovered', async () => {
     const d = aDelivery(endpoint);
     const recovery = aRecovery(AT);

@@ -22,6 +22,7 @@ const aClaim = (): DeliveryClaim => ({
   webhook_id: crypto.randomUUID(),
   partner_id: crypto.randomUUID(),
   event_id: 'evt_test',
+  newest_secret_only: false,
   created_at: '2026-03-01T12:00:00.000Z',
   cycle: 1,
   attempt: 1,
@@ -39,6 +40,7 @@ const outcomeOf = ({ delivery_id, webhook_id, partner_id, cycle, attempt }: Deli
   state: 'delivered' as const,
   http_status: 200,
   error: null,
+  signed_by: 'newest' as const,
   next_attempt_at: null,
 });
 

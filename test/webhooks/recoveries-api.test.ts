@@ -2,9 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { toNewEvents } from '../../commands/handle.ts';
 import { DAY, HOUR, isoTime, MINUTE } from '../../domain/kernel/time.ts';
-import { type DeliveryEvent, deliveryEvents } from '../../domain/webhooks/events.ts';
+import { type DeliveryEvent, deliveryEvents, endpointChangeEvents } from '../../domain/webhooks/events.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
-import { aDelivery, attempted, queued, type TestDelivery, type TestEndpoint } from '../support/deliveries.ts';
+import {
+  aDelivery,
+  aRecovery,
+  attempted,
+  queued,
+  recoveryRequested,
+  type TestDelivery,
+  type TestEndpoint,
+} from '../support/deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { codeOf } from '../support/tracking.ts';
@@ -117,6 +125,23 @@ it('delivers what waits since an outage, once each, and shows the progress', asy
     request_id: done.request_id,
   });
   expect([...received]).toEqual(ids.map((id) => [id, 2]));
+});
+
+it('keeps to the number that it told, also when deliveries waited no more', async () => {
+  const endpoint = await newEndpoint();
+  const recovery = aRecovery(clock.now() - DAY);
+  // Counted a moment before they were delivered.
+  const requested = recoveryRequested(endpoint, recovery, clock.now(), { deliveries: 3 });
+  const context = { correlationId: 'c', causationId: 'c', at: clock.now() };
+  const events = toNewEvents(endpointChangeEvents, [requested], context);
+  await api.runtime.store.append(`webhooks-${endpoint.partner_id}`, 'any', events);
+  const url = `/v1/webhooks/${endpoint.webhook_id}/recoveries/${recovery.recovery_id}`;
+  await eventually(
+    'it is there',
+    () => progressOf(url),
+    ({ statusCode }) => statusCode === 200,
+  );
+  expect(await settled(url)).toMatchObject({ deliveries: 3, delivered: 0, cancelled: 3 });
 });
 
 it('answers the recovery that runs, to concurrent requests and to later ones, whatever they ask for', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Reply } from '../../http/contract/route.ts';
+import type { ApiRequest, Reply } from '../../http/contract/route.ts';
 import { csvRow } from '../../platform/csv.ts';
 import type { Html } from './components.ts';
 
@@ -9,6 +9,7 @@ const POLICY = [
   "script-src 'self'",
   "style-src 'self'",
   "img-src 'self' data:",
+  "font-src 'self'",
   "connect-src 'self'",
   "form-action 'self'",
   "base-uri 'none'",
@@ -48,6 +49,9 @@ export const fileAnswer = (name: string, type: string, body: string): Reply => (
   },
 });
 
+/** Excel takes a file without it for one of the machine's own code page. */
+const BYTE_ORDER_MARK = '\uFEFF';
+
 /** A download as CSV (RFC 4180), one line a row: line breaks within a cell become spaces. An empty text is an empty field. */
 export const csvAnswer = (
   name: string,
@@ -57,26 +61,11 @@ export const csvAnswer = (
   fileAnswer(
     name,
     'text/csv; charset=utf-8',
-    [heads, ...rows].map((row) => `${csvRow(row.map(onOneLine))}\r\n`).join(''),
+    BYTE_ORDER_MARK + [heads, ...rows].map((row) => `${csvRow(row.map(onOneLine))}\r\n`).join(''),
   );
 
 const onOneLine = (cell: string | number | null) =>
   typeof cell === 'string' ? cell.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ') || null : cell;
-
-/** Redirects after a change, so that a reload does not repeat the change. */
-export const redirectAfterPost = (
-  path: string,
-  flash?: string,
-  headers: NonNullable<Reply['headers']> = {},
-): Reply => ({
-  status: 303,
-  body: null,
-  headers: {
-    ...SECURITY_HEADERS,
-    location: flash === undefined ? path : `${path}${path.includes('?') ? '&' : '?'}said=${flash}`,
-    ...headers,
-  },
-});
 
 /** Sent by the browser only to this host over https (or on this machine), and hidden from scripts. */
 const COOKIE = '__Host-doorplate';
@@ -93,6 +82,47 @@ export const loginAndDeviceCookies = (token: string, device: string) => ({
   ],
 });
 export const noLoginCookie = { 'set-cookie': `${COOKIE}=; ${ATTRIBUTES}; Max-Age=0` };
+
+const FLASH = `${COOKIE}-said`;
+/** Longer than a browser takes to follow the redirect. */
+const FLASH_SECONDS = 60;
+
+/**
+ * Redirects after a change, so that a reload does not repeat the change. `flash`: the message that the next page shows once, which stands
+ * in a cookie, because an address may be opened again.
+ */
+export const redirectAfterPost = (
+  path: string,
+  flash?: string,
+  headers: NonNullable<Reply['headers']> = {},
+): Reply => {
+  const cookies = [headers['set-cookie'] ?? []].flat();
+  if (flash !== undefined) cookies.push(`${FLASH}=${flash}; ${ATTRIBUTES}; Max-Age=${FLASH_SECONDS}`);
+  return {
+    status: 303,
+    body: null,
+    headers: {
+      ...SECURITY_HEADERS,
+      location: path,
+      ...headers,
+      ...(cookies.length === 0 ? {} : { 'set-cookie': cookies }),
+    },
+  };
+};
+
+const SAID = /(?:^|;)[ \t]*__Host-doorplate-said=([\w-]{1,40})(?:$|;)/;
+
+/** The flash message of a redirect, by its name; null: there is none, or a script asks, which shows no message. */
+export function flashIn(request: ApiRequest): string | null {
+  if ((request.header('sec-fetch-dest') ?? 'document') !== 'document') return null;
+  return SAID.exec(request.header('cookie') ?? '')?.[1] ?? null;
+}
+
+/** A page that has shown the flash message. */
+export const afterFlash = (page: Reply): Reply => ({
+  ...page,
+  headers: { ...page.headers, 'set-cookie': `${FLASH}=; ${ATTRIBUTES}; Max-Age=0` },
+});
 
 /** An expression with `COOKIE`, because a header has room for 15,000 pairs. */
 const TOKEN = /(?:^|;)[ \t]*__Host-doorplate=([^;= \t]+)/;

@@ -185,6 +185,12 @@ export interface PageContext extends Times {
   readonly reads: PageReads;
 }
 
+/** What a unit costs: in millionths of the currency's unit, so that sums are integers (`UNIT_PRICE`). */
+export interface UnitPrice {
+  readonly millionths: number;
+  readonly currency: string;
+}
+
 /** What the readers of the read models take. */
 export interface PageReads extends SearchDeps, CallingKeyDeps {
   /** Returns a wait for what these read models lack of the store; it resolves to false after a time limit. */
@@ -196,6 +202,8 @@ export interface PageReads extends SearchDeps, CallingKeyDeps {
   readonly deliveryId: (webhookId: string, eventId: string) => string;
   /** Milliseconds between two probes of an endpoint that is held back. */
   readonly probeMs: number;
+  /** What a unit costs today; null: the operator names no price. */
+  readonly price: UnitPrice | null;
 }
 
 /** The context of a command that a page gives, in the name of its user. */

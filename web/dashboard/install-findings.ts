@@ -1,10 +1,11 @@
 /** Why a tracker shows nothing, from what the service saw of its pixel (docs/pixel.md, "Why do I see nothing"). */
-import type { CaptureRefusal } from '../../domain/sessions/install-evidence.ts';
+import { DAY, SECOND } from '../../domain/kernel/time.ts';
+import { type CaptureRefusal, EVIDENCE_LATE_MS } from '../../domain/sessions/install-evidence.ts';
 import type { InstallEvidence as SeenEvidence } from '../../queries/trackers/install-evidence.ts';
 
-/** What arrived, and whether a visit has ever come, as far back as usage is kept. */
+/** What arrived, and when the last visit came, as far back as usage is kept: the hour (ISO 8601), of which usage tells at once. */
 export interface InstallEvidence extends SeenEvidence {
-  readonly hasHadVisit: boolean;
+  readonly lastVisitHour: string | null;
 }
 
 /** One cause, and its remedy. */
@@ -28,7 +29,7 @@ export interface Finding {
 }
 
 export interface Judgement {
-  /** `waiting`: nothing has ever come, and nothing says why. */
+  /** `waiting`: nothing has ever come, and nothing says why; or what has just come is not all there yet. */
   readonly state: 'receiving' | 'waiting' | 'trouble';
   /** In the order in which to look at them. */
   readonly findings: readonly Finding[];
@@ -37,6 +38,8 @@ export interface Judgement {
 /** Fewer visits from one address may be one visitor's. */
 const ENOUGH_VISITS = 20;
 const NAMES_SHOWN = 3;
+/** A visit follows its page's load of the script within seconds, and either is told by its own process. */
+const WHOLE_AFTER_MS = EVIDENCE_LATE_MS + 5 * SECOND;
 
 /** The tracker as it is now. */
 interface JudgedTracker {
@@ -45,13 +48,16 @@ interface JudgedTracker {
 }
 
 /**
- * Judges what was seen in the last 24 hours. What the tracker's owner has mended meanwhile is no finding.
+ * Judges what was seen in the last 24 hours. What the tracker's owner has mended meanwhile is no finding, and nothing is called missing
+ * that may be on its way: each process tells what it saw at most 10 s later, and usage tells of a visit before that.
  * @param service the origin that the tracker's tag loads the script from
+ * @param now milliseconds
  */
 export function judgeInstallation(
   tracker: JudgedTracker,
   service: string,
   evidence: InstallEvidence,
+  now: number,
 ): Judgement {
   const { disabled } = tracker;
   const visits = countOf(evidence.visits);
@@ -63,13 +69,24 @@ export function judgeInstallation(
       (reason !== 'wrong_origin' || origins.length > 0 || evidence.origins.length === 0),
   );
   const standing = { ...evidence, origins, refusals };
+  const { lastVisitHour, scripts, crawlers, prefetches } = evidence;
+  const isVisitUntold = lastVisitHour !== null && Date.parse(lastVisitHour) > now - DAY;
+  const isAnythingNew = [scripts, crawlers, prefetches].some(
+    (seen) =>
+      seen !== null && countOf(seen) < ENOUGH_VISITS && Date.parse(seen.last_at) > now - WHOLE_AFTER_MS,
+  );
+  const isWhole = !isVisitUntold && !isAnythingNew;
   const findings = [
     ...(disabled ? [DISABLED] : []),
     ...refusals.flatMap((refusal) => refusalFindings(refusal, standing)),
-    ...(disabled ? [] : visits === 0 ? silence(standing, service) : addresses(evidence, visits)),
+    ...(disabled ? [] : visits > 0 ? addresses(evidence, visits) : isWhole ? silence(standing, service) : []),
   ];
-  if (visits > 0 && !disabled) return { state: 'receiving', findings };
-  const isWaiting = !evidence.hasHadVisit && findings.every(({ name }) => name === 'no_script');
+  if (disabled) return { state: 'trouble', findings };
+  if (visits > 0) return { state: 'receiving', findings };
+  const isWaiting =
+    isVisitUntold ||
+    (findings.length === 0 && !isWhole) ||
+    (lastVisitHour === null && findings.every(({ name }) => name === 'no_script'));
   return { state: isWaiting ? 'waiting' : 'trouble', findings };
 }
 
@@ -89,9 +106,9 @@ const countOf = (seen: SeenEvidence['visits']): number => seen?.count ?? 0;
 
 const DISABLED: Finding = {
   name: 'disabled',
-  seen: 'The tracker is disabled, so it takes no visits.',
-  change: 'Enable the tracker.',
-  where: 'On this page, under “Enable or delete”.',
+  seen: 'The website is disabled, so it takes no visits.',
+  change: 'Enable the website.',
+  where: 'Under “Settings” of the website.',
 };
 
 function refusalFindings(
@@ -106,17 +123,17 @@ function refusalFindings(
           name: reason,
           seen: `Visits arrive from origins that are not allowed${namesOf(origins)}.`,
           change:
-            'Add the origin to the websites of the tracker if the page is yours. Scheme, host and port have to be the same: https://example.com and https://www.example.com are two origins.',
-          where: 'On this page, under “Websites”.',
+            'Add the origin to the website if the page is yours. Scheme, host and port have to be the same: https://example.com and https://www.example.com are two origins, and http:// is never taken.',
+          where: 'Below, in the list of origins.',
         },
       ];
     case 'untrusted_host':
       return [
         {
           name: reason,
-          seen: `The pixel is asked for under host names that do not belong to this tracker${namesOf(hosts)}.`,
+          seen: `The pixel is asked for under host names that do not belong to this website${namesOf(hosts)}.`,
           change:
-            'Use the snippet as it stands on this page. A host name of your own works once it is an active custom domain of this tracker. A proxy in front of the service has to pass the Host header on.',
+            'Use the snippet as it stands on this page. A host name of your own works once it is an active custom domain of this website. A proxy in front of the service has to pass the Host header on.',
           where:
             'In the snippet on the website, or under “Custom domains”. The operator of the service configures the proxy (PUBLIC_URL, PUBLIC_HOSTS).',
         },
@@ -147,9 +164,9 @@ function refusalFindings(
           name: reason,
           seen: `Visits were refused ${times} because too many came within a second.`,
           change:
-            'Nothing, if it was a load test. Otherwise the limits are too low for this website, or a proxy makes all visitors look like one.',
+            'Nothing, if it was a load test. Otherwise a proxy makes all visitors look like one, who may not send so many, or the limits are too low for this website.',
           where:
-            'The operator of the service can raise CAPTURES_PER_SECOND_PER_TRACKER, and name its proxies in TRUSTED_PROXIES.',
+            'The operator of the service names its proxies in TRUSTED_PROXIES, and can raise CAPTURES_PER_SECOND_PER_VISITOR and CAPTURES_PER_SECOND_PER_TRACKER.',
         },
       ];
     case 'unavailable':
@@ -158,7 +175,7 @@ function refusalFindings(
           name: reason,
           seen: `Visits were refused ${times} because the service could not store them.`,
           change:
-            'If a webhook endpoint has not answered for long, its deliveries fill the queue: mend, pause or delete the endpoint.',
+            'If a webhook endpoint has not answered for long, its deliveries fill the queue: fix, pause or delete the endpoint.',
           where: 'Under “Webhooks”; else ask the operator of the service.',
         },
       ];
@@ -202,7 +219,7 @@ function silence(evidence: InstallEvidence, service: string): Finding[] {
       },
     ];
   }
-  if (visits !== null || evidence.hasHadVisit) {
+  if (visits !== null || evidence.lastVisitHour !== null) {
     return [
       {
         name: 'quiet',
@@ -216,7 +233,7 @@ function silence(evidence: InstallEvidence, service: string): Finding[] {
   return [
     {
       name: 'no_script',
-      seen: 'No page has loaded the script in the last 24 hours.',
+      seen: `No page has loaded the script ${scripts === null ? 'yet' : 'in the last 24 hours'}.`,
       change:
         'Put the snippet into the pages, publish them, and open one. If the page has a content security policy, it has to allow script-src and connect-src for this service. If the snippet waits for consent, give it.',
       where: 'On the website, and in its Content-Security-Policy header.',
@@ -227,9 +244,10 @@ function silence(evidence: InstallEvidence, service: string): Finding[] {
 
 /** Whether a proxy hides where visitors come from. */
 function addresses(
-  { hasEnoughTabs, hasManyAddresses, hasPublicAddress }: InstallEvidence,
+  { hasEnoughTabs, hasManyAddresses, hasPublicAddress, refusals }: InstallEvidence,
   visits: number,
 ): Finding[] {
+  const refused = refusals.find(({ reason }) => reason === 'rate')?.count ?? 0;
   const change =
     'Each proxy in front of the service has to send the visitor’s address in X-Forwarded-For, and the service has to know the addresses of its proxies.';
   const where =
@@ -244,7 +262,7 @@ function addresses(
       },
     ];
   }
-  if (hasManyAddresses || !hasEnoughTabs || visits < ENOUGH_VISITS) return [];
+  if (hasManyAddresses || !hasEnoughTabs || visits + refused < ENOUGH_VISITS) return [];
   return [
     {
       name: 'one_address',

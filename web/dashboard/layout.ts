@@ -1,7 +1,17 @@
 import type { Reply } from '../../http/contract/route.ts';
-import { htmlAnswer } from './answers.ts';
+import { afterFlash, flashIn, htmlAnswer } from './answers.ts';
 import type { PageContext, Refused } from './api.ts';
-import { alert, type Content, confirmation, form, type Html, html, type Question } from './components.ts';
+import {
+  alert,
+  type Content,
+  confirmation,
+  counted,
+  form,
+  type Html,
+  html,
+  type Question,
+} from './components.ts';
+import { FAVICON, icon, mark } from './icons.ts';
 import { linkTo } from './scope.ts';
 
 /** The message after a redirect, chosen by name, so that a link cannot put text into a page. */
@@ -18,38 +28,48 @@ const DONE: Readonly<Record<string, string>> = {
   'invitation-withdrawn': 'The invitation is withdrawn. Its link does not work any more.',
   'role-changed': 'The role is changed.',
   'user-removed': 'The user is removed. All logins of that user have ended.',
-  'second-factor-required': 'A second factor is required. Whoever has none sets one up with the next page.',
+  'second-factor-required': 'A second factor is required. Users without one set it up on their next page.',
   'second-factor-optional': 'A second factor is not required any more.',
   'key-updated': 'The limits are changed. Every process has them within a second.',
   'key-revoked': 'The key is revoked. Nothing more is answered to it.',
-  'tracker-created': 'The tracker is created. Put its snippet on your pages.',
-  'tracker-changed': 'The tracker is changed. Visits are accepted from the websites that stand here.',
-  'tracker-disabled': 'The tracker is disabled: it takes no visits until it is enabled again.',
-  'tracker-enabled': 'The tracker is enabled.',
-  'tracker-deleted': 'The tracker is deleted. Its sessions stay readable until they expire.',
+  'tracker-created': 'The website is added. Put its snippet on the pages.',
+  'tracker-changed': 'The website is changed.',
+  'tracker-disabled': 'The website is disabled: it takes no visits until it is enabled again.',
+  'tracker-enabled': 'The website is enabled.',
+  'tracker-deleted': 'The website is deleted. Its sessions stay readable until they expire.',
   'webhook-changed': 'The endpoint is changed.',
   'webhook-paused': 'The endpoint is paused. What is pending waits.',
   'webhook-enabled': 'The endpoint is enabled.',
-  'webhook-tested': 'A test is queued. It stands here as soon as it is under way.',
+  'webhook-tested': 'The test is on its way. It appears in this list.',
   'webhook-deleted': 'The endpoint is deleted. Its history stays for 90 days.',
   'sessions-revealed': 'The sessions are revealed. What is still being looked up shows as pending.',
-  'delivery-retried': 'The delivery is being attempted anew.',
+  'delivery-retried': 'The delivery is being retried.',
   'domain-added': 'The domain is added. It becomes active once its DNS points here.',
   'domain-given-up': 'The domain is given up.',
-  'audit-begun': 'The audit has begun. Its verdict stands here as soon as it is done.',
+  'audit-begun': 'The audit has begun. The result appears here.',
   'audit-recent': 'The last audit is recent, so no other one was begun. Try again later.',
   'audit-too-large':
-    'The ledger is too large for an audit on this page. Ask whoever runs the service for one: doorplate audit billing.',
+    'The ledger is too large for an audit on this page. Ask the operator of the service for one: doorplate audit billing.',
 };
 
-export const flashMessage = (flash: string | null): string | null =>
-  flash !== null && Object.hasOwn(DONE, flash) ? (DONE[flash] ?? null) : null;
+/** How many sessions a form has revealed, their units, and how many are still looked up. */
+const REVEALED = /^revealed-(\d{1,3})-(\d{1,3})-(\d{1,3})$/;
+
+export function flashMessage(flash: string | null): string | null {
+  if (flash === null) return null;
+  const [, ...numbers] = REVEALED.exec(flash) ?? [];
+  if (numbers.length === 0) return Object.hasOwn(DONE, flash) ? (DONE[flash] ?? null) : null;
+  const [sessions = 0, units = 0, pending = 0] = numbers.map(Number);
+  return `${counted(sessions, 'session is', 'sessions are')} revealed, for ${counted(units, 'unit')}.${
+    pending === 0 ? '' : ` ${counted(pending, 'of them is', 'of them are')} still being looked up.`
+  }`;
+}
 
 interface Place {
   readonly name: string;
   readonly path: string;
-  /** The pages of a section that has several. */
-  readonly tabs?: readonly (readonly [path: string, name: string])[];
+  /** The pages of a section that has several. They show below it while one of them is open. */
+  readonly pages?: readonly (readonly [path: string, name: string])[];
 }
 
 /** What visitors did; what collects and passes it on; the account. */
@@ -64,10 +84,7 @@ const NAVIGATION = [
     {
       name: 'Websites',
       path: '/dashboard/trackers',
-      tabs: [
-        ['/dashboard/trackers', 'Websites'],
-        ['/dashboard/domains', 'Custom domains'],
-      ],
+      pages: [['/dashboard/domains', 'Custom domains']],
     },
     { name: 'Webhooks', path: '/dashboard/webhooks' },
     { name: 'Keys', path: '/dashboard/keys' },
@@ -76,7 +93,7 @@ const NAVIGATION = [
     {
       name: 'Usage and billing',
       path: '/dashboard/usage',
-      tabs: [
+      pages: [
         ['/dashboard/usage', 'Usage'],
         ['/dashboard/billing', 'Billing'],
       ],
@@ -84,7 +101,7 @@ const NAVIGATION = [
     {
       name: 'Settings',
       path: '/dashboard/account',
-      tabs: [
+      pages: [
         ['/dashboard/account', 'Your account'],
         ['/dashboard/team', 'Team'],
         ['/dashboard/activity', 'Activity'],
@@ -99,61 +116,87 @@ export interface Page {
   readonly title: string;
   readonly section: Section;
   readonly content: Content;
-  /** The path of the tab that is open, in a section with tabs. */
+  /** The path of the page that is open, in a section with several. */
   readonly tab?: string;
+  /** The list or the thing that the page belongs to. */
+  readonly up?: readonly [path: string, name: string];
+  /** The state of the thing, beside the title. */
+  readonly state?: Content;
+  /** Small pickers of what the page shows, beside the title. */
+  readonly pickers?: Content;
   /** Buttons and links beside the title. */
   readonly actions?: Content;
+  /** The pages of one thing, and the path of the one that is open. */
+  readonly tabs?: {
+    readonly pages: readonly (readonly [path: string, name: string])[];
+    readonly here: string;
+  };
+  /** The filters that are active. */
+  readonly chips?: Content;
   readonly refused?: Refused;
   /** Whether the page shows a visitor's country, whose source must be named. */
   readonly showsCountry?: boolean;
   readonly status?: number;
 }
 
-const COUNTRY_SOURCE = html`<p>Visitor countries:
-  <a href="https://db-ip.com" rel="noreferrer">IP Geolocation by DB-IP</a>, CC BY 4.0.</p>`;
+const COUNTRY_SOURCE = html`Visitor countries:
+  <a href="https://db-ip.com" rel="noreferrer">IP Geolocation by DB-IP</a>, CC BY 4.0. `;
 
-const SUSPENDED = html`<p class="notice bad" role="status"><strong>This account is suspended.</strong> Its keys and websites are refused, and
-  deliveries and reveals wait. Everything can be read and nothing changed. Ask the operator of this service, who can resume it.</p>`;
+const SUSPENDED = html`<div class="notice bad" role="status"><p><strong>This account is suspended.</strong> Its keys and websites are refused, and
+  deliveries and reveals wait. Everything can be read and nothing changed. Ask the operator of this service, who can resume it.</p></div>`;
+
+const brand = (): Html => html`<a class="brand" href="/dashboard">${mark()}Doorplate</a>`;
 
 /** Renders a page of the dashboard around its content. */
 export function show(context: PageContext, page: Page): Reply {
-  const { title, section, content, refused = null, showsCountry = false } = page;
+  const { title, content, up, state, pickers, actions, tabs, chips, refused = null } = page;
   const status = page.status ?? refused?.status ?? 200;
-  const flash = flashMessage(context.query.get('said'));
-  const places: readonly Place[] = NAVIGATION.flat();
-  const tabs = places.find(({ name }) => name === section)?.tabs;
-  return htmlAnswer(
+  const said = flashIn(context.request);
+  const flash = flashMessage(said);
+  const answer = htmlAnswer(
     status,
     page_(
       title,
-      html`<header class="top"><a class="brand" href="/dashboard">Doorplate</a>
-        <button class="quiet menu" popovertarget="menu">Menu</button></header>
-      <div class="side" id="menu" popover>
-        <nav class="places" aria-label="Sections"><p><a class="brand" href="/dashboard">Doorplate</a></p>${NAVIGATION.map(
-          (group) =>
-            html`<ul class="group">${group.map(({ path, name }) => link(context, path, name, name === section))}</ul>`,
-        )}</nav>
-        <section class="you" aria-label="Your login">${form(
-          context,
-          '/dashboard/logout',
-          html`<span class="who"><strong>${context.user.name}</strong> ${context.user.partner_name}</span>
-          <button class="quiet">Log out</button>`,
-          'user',
-        )}</section>
-      </div>
+      html`<header class="top">${brand()}<button class="quiet" popovertarget="menu">Menu</button></header>
+      ${sideBar(context, page)}
       <main id="main" tabindex="-1">
-        ${tabs !== undefined && html`<nav class="tabs" aria-label="Pages of this section"><ul>${tabs.map(([path, name]) => link(context, path, name, path === (page.tab ?? tabs[0]?.[0])))}</ul></nav>`}
-        <div class="head"><h1>${title}</h1>${page.actions && html`<div class="actions">${page.actions}</div>`}</div>
+        ${up && html`<p class="up-link"><a href="${up[0]}">${up[1]}</a></p>`}
+        <div class="head"><h1>${title}</h1>${state}${(pickers || actions) && html`<div class="tools">${pickers}${actions}</div>`}</div>
+        ${tabs && html`<nav class="tabs" aria-label="Pages of ${title}"><ul>${tabs.pages.map(([path, name]) => link(context, path, name, path === tabs.here))}</ul></nav>`}
         ${flash && refused === null && html`<p class="said" role="status">${flash}</p>`}
         ${context.user.is_suspended && SUSPENDED}
         ${refused && alert(refused)}
+        ${chips}
         ${content}
-        <footer>${showsCountry && COUNTRY_SOURCE}<p>Times are in ${context.user.time_zone}
-          (<a href="/dashboard/account">change</a>); days are UTC days. <a href="/docs">API documentation</a></p></footer>
+        <footer>${page.showsCountry && COUNTRY_SOURCE}Times are in ${context.user.time_zone}
+          (<a href="/dashboard/account">change</a>); days are UTC days. <a href="/docs">API documentation</a></footer>
       </main>`,
     ),
     refused?.retryAfter,
   );
+  return said === null ? answer : afterFlash(answer);
+}
+
+function sideBar(context: PageContext, { section, tab }: Page): Html {
+  const entry = ({ name, path, pages = [] }: Place): Html => {
+    const isOpen = name === section;
+    const here = tab ?? path;
+    const isHere = isOpen && here === path && pages.every(([sub]) => sub !== path);
+    return html`<li><a href="${linkTo(path, context.scope.query)}"${isOpen && html` class="open"`}${isHere && html` aria-current="page"`}>${icon(name as Section)}${name}</a>${
+      isOpen &&
+      pages.length > 0 &&
+      html`<ul>${pages.map(([sub, text]) => link(context, sub, text, sub === here))}</ul>`
+    }</li>`;
+  };
+  return html`<div class="side" id="menu" popover>
+    <nav class="places" aria-label="Sections">${brand()}${NAVIGATION.map((group) => html`<ul class="group">${group.map(entry)}</ul>`)}</nav>
+    <section class="you" aria-label="Your login">${form(
+      context,
+      '/dashboard/logout',
+      html`<span class="who"><strong>${context.user.name}</strong> ${context.user.partner_name}, ${context.user.role}</span>
+      <button class="quiet">Log out</button>`,
+    )}</section>
+  </div>`;
 }
 
 export type AskPage = Omit<Page, 'content'> & Question;
@@ -171,8 +214,8 @@ export const showBare = (title: string, content: Content, status = 200, retryAft
     status,
     page_(
       title,
-      html`<main id="main" class="bare" tabindex="-1"><p class="brand">Doorplate</p>
-      <h1>${title}</h1>${content}</main>`,
+      html`<main id="main" class="bare" tabindex="-1"><p class="brand">${mark()}Doorplate</p>
+      <div class="panel"><h1>${title}</h1>${content}</div></main>`,
     ),
     retryAfter,
   );
@@ -184,7 +227,8 @@ const page_ = (title: string, body: Content): Html => html`<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title} · Doorplate</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="${FAVICON}">
+<link rel="preload" href="/dashboard/assets/geist.woff2" as="font" type="font/woff2" crossorigin>
 <link rel="stylesheet" href="/dashboard/assets/style.css">
 <script defer src="/dashboard/assets/app.js"></script>
 </head>

@@ -23,6 +23,20 @@ export function originsMeant(line: string): readonly string[] {
   return isBare ? [origin, `https://www.${hostname}`] : [origin];
 }
 
+/**
+ * The origins of a form's lines: each is taken as it is meant, such as a name without a scheme or a page's address. A line over http stays,
+ * to be refused: the website may not be there over https.
+ */
+export const taken = (lines: readonly string[]): readonly string[] => [
+  ...new Set(
+    lines.flatMap((line) => {
+      const meant = originsMeant(line);
+      const isChanged = /^http:/i.test(line) && !meant.every((origin) => origin.startsWith('http:'));
+      return meant.length === 0 || isChanged ? [line] : meant;
+    }),
+  ),
+];
+
 /** Each line that is not an origin as it stands, with what it means. */
 export const respelled = (
   lines: readonly string[],

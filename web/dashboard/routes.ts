@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import type { ApiRequest, PublicRoute, Reply, Route } from '../../http/contract/route.ts';
 import { staticRoute } from '../../http/contract/static-route.ts';
 import { RATES } from '../../processors/partners/login-limits.ts';
@@ -79,6 +80,7 @@ export interface DashboardDeps
 /** Bytes of the longest form, escaped: 50 origins of 267 characters, and a name and a reference of 200 characters. */
 const FORM_LIMIT = 24_576;
 const ASSET_SECONDS = 300;
+const FONT_SECONDS = 30 * 86_400;
 export const SECOND_FACTOR_PATH = '/dashboard/account/second-factor';
 
 /** The dashboard's routes: its pages, its actions and its static files. */
@@ -116,7 +118,7 @@ export function dashboardRoutes(deps: DashboardDeps): Route[] {
     const registered = toRoute(method, path, async (request) => {
       const page = await contextOf(request);
       if (page === null) {
-        if (hasKeptNoCookie(request)) return redirectAfterPost('/dashboard/login', 'no-cookie');
+        if (hasKeptNoCookie(request)) return redirectAfterPost('/dashboard/login?said=no-cookie');
         return redirectAfterPost(`/dashboard/login${method === 'GET' ? nextOf(request, path) : ''}`);
       }
       if (method === 'POST' && !isOwnForm(page)) return refuseForeignForm();
@@ -311,9 +313,7 @@ const tooManyPages = (wait: number): Reply =>
 /** Whether a login has just led here, and the browser sends none of its cookies. */
 function hasKeptNoCookie(request: ApiRequest): boolean {
   const cookies = request.header('cookie');
-  const begun = new URLSearchParams(request.query)
-    .getAll('said')
-    .some((said) => said === 'logged-in' || said === 'joined');
+  const begun = new URLSearchParams(request.query).has('said', 'logged-in');
   return begun && tokenIn(cookies) === null && deviceIn(cookies) === null;
 }
 
@@ -328,14 +328,18 @@ function nextOf({ params, query }: ApiRequest, path: string): string {
   return next.length > LONGEST_NEXT ? '' : `?next=${encodeURIComponent(next)}`;
 }
 
+const FONT = '@fontsource-variable/geist/files/geist-latin-wght-normal.woff2';
+
 const assets = (): Route[] => [
-  asset('style.css', 'text/css; charset=utf-8'),
-  asset('app.js', 'text/javascript; charset=utf-8'),
+  asset('style.css', 'text/css; charset=utf-8', ASSET_SECONDS),
+  asset('app.js', 'text/javascript; charset=utf-8', ASSET_SECONDS),
+  asset('ledger.js', 'text/javascript; charset=utf-8', ASSET_SECONDS),
+  asset('geist.woff2', 'font/woff2', FONT_SECONDS, createRequire(import.meta.url).resolve(FONT)),
 ];
 
-const asset = (name: string, type: string): Route => ({
-  ...staticRoute(`/dashboard/assets/${name}`, ASSET_SECONDS, {
-    body: readFileSync(new URL(`./browser/${name}`, import.meta.url)),
+const asset = (name: string, type: string, seconds: number, file?: string): Route => ({
+  ...staticRoute(`/dashboard/assets/${name}`, seconds, {
+    body: readFileSync(file ?? new URL(`./browser/${name}`, import.meta.url)),
     headers: { 'content-type': type, 'x-content-type-options': 'nosniff' },
   }),
   showRefusal: readable,

@@ -14,7 +14,7 @@ const PRESETS = {
 } as const;
 type Preset = keyof typeof PRESETS;
 
-const USUAL: Preset = '7d';
+export const USUAL: Preset = '7d';
 /** Longest custom period. */
 export const LONGEST_DAYS = 366;
 
@@ -31,7 +31,7 @@ export interface Period {
   readonly name: Preset | 'custom';
   /** In words: `Last 7 days`, `1 Nov to 9 Nov 2026`. */
   readonly text: string;
-  /** The UTC days, oldest first, as `YYYY-MM-DD`. */
+  /** The UTC days, oldest first, as `YYYY-MM-DD`; none where the period that was asked for is not understood. */
   readonly days: readonly string[];
   /** ISO 8601, inclusive. */
   readonly from: string;
@@ -43,13 +43,13 @@ export interface Scope {
   readonly period: Period;
   /** A tracker's id; null: all websites. */
   readonly trackerId: string | null;
-  /** Dates were given that are no period: another one is shown. */
+  /** Whether the dates are no period. What is not understood stays as it was given, is marked, and finds nothing. */
   readonly isRefused: boolean;
   /** The parameters that keep the scope in a link; the usual ones are left out. */
   readonly query: Readonly<Record<string, string>>;
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** The UTC days from one instant's to another's (milliseconds), oldest first. */
 function daysBetween(first: number, last: number): string[] {
@@ -58,32 +58,38 @@ function daysBetween(first: number, last: number): string[] {
   return days;
 }
 
-/** Reads the scope from a page's query; what is wrong in it counts as not given. `now` in milliseconds. */
+/** A tracker that nobody has, for an id that is none. */
+const NO_TRACKER = '00000000-0000-0000-0000-000000000000';
+const LONGEST_PARAMETER = 100;
+
+/** Reads the scope from a page's query. `now` in milliseconds. */
 export function scopeIn(query: URLSearchParams, now: number): Scope {
-  const custom = query.get('period') === 'custom' ? customIn(query, now) : null;
-  const period = custom ?? preset(query.get('period'), now);
-  const asked = query.get('tracker_id') ?? '';
-  const trackerId = UUID.test(asked) ? asked : null;
+  const given = (name: string): string => (query.get(name) ?? '').slice(0, LONGEST_PARAMETER);
+  const name = given('period') || USUAL;
+  const known = name === 'custom' ? customIn(query, now) : preset(name, now);
+  const period = known ?? periodOf('custom', 'No period', startOfDay(now), startOfDay(now) - DAY_MS);
+  const tracker = given('tracker_id');
   return {
     period,
-    trackerId,
-    isRefused: custom === null && query.get('period') === 'custom',
+    trackerId: tracker === '' ? null : UUID.test(tracker) ? tracker : NO_TRACKER,
+    isRefused: known === null && name === 'custom',
     query: {
-      ...(period.name === 'custom'
-        ? { period: 'custom', from: period.days[0] ?? '', to: period.days.at(-1) ?? '' }
-        : period.name === USUAL
-          ? {}
-          : { period: period.name }),
-      ...(trackerId === null ? {} : { tracker_id: trackerId }),
+      ...(name === USUAL ? {} : { period: name }),
+      ...(name !== 'custom'
+        ? {}
+        : known === null
+          ? { from: given('from'), to: given('to') }
+          : { from: known.days[0] ?? '', to: known.days.at(-1) ?? '' }),
+      ...(tracker === '' ? {} : { tracker_id: tracker }),
     },
   };
 }
 
-function preset(asked: string | null, now: number): Period {
-  const name = asked !== null && Object.hasOwn(PRESETS, asked) ? (asked as Preset) : USUAL;
-  const { text, days } = PRESETS[name];
+function preset(name: string, now: number): Period | null {
+  if (!Object.hasOwn(PRESETS, name)) return null;
+  const { text, days } = PRESETS[name as Preset];
   const last = startOfDay(now);
-  return periodOf(name, text, last - (days - 1) * DAY_MS, last);
+  return periodOf(name as Preset, text, last - (days - 1) * DAY_MS, last);
 }
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
@@ -140,3 +146,15 @@ export function linkTo(
   }
   return query.size === 0 ? path : `${path}?${query}`;
 }
+
+/** The website and the period as the name of a file says them: `shop-example-2026-11-01-2026-11-09`. `website` null: all. */
+export function fileScope({ period: { days } }: Scope, website: string | null = null): string {
+  const name = (website ?? '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, LONGEST_FILE_PART);
+  const parts = [name.replace(/^-|-$/g, ''), days.length === 0 ? 'no-period' : `${days[0]}-${days.at(-1)}`];
+  return parts.filter((part) => part !== '').join('-');
+}
+
+const LONGEST_FILE_PART = 60;

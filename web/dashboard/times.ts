@@ -55,6 +55,14 @@ export function instantOf(text: string): number | null {
   return new Date(at).toISOString().slice(0, 10) === text.slice(0, 10) ? at : null;
 }
 
+const DAY_MS = 86_400_000;
+
+/** The UTC days up to today, oldest first, as `YYYY-MM-DD`. `now` in milliseconds. */
+export const lastDays = (count: number, now: number): readonly string[] =>
+  Array.from({ length: count }, (_, nth) =>
+    new Date(now - (count - 1 - nth) * DAY_MS).toISOString().slice(0, 10),
+  );
+
 /** `zone`: an IANA name. `now` in milliseconds. */
 export function timesIn(zone: string, now: number): Times {
   const formatter = formatterOf(zone);

@@ -61,11 +61,11 @@ export function createTeamChanges(deps: TeamDeps) {
   return {
     invite: async (
       partner_id: string,
-      { role, note }: { readonly role: Role; readonly note: string },
+      invitation: { readonly role: Role; readonly note: string; readonly second_factor: boolean },
       context: CommandContext,
     ) => {
       if (!(await admitChange(partner_id))) return teamRefusal('rate_limit');
-      const made = await invite(store, { partner_id, role, note }, context);
+      const made = await invite(store, { partner_id, ...invitation }, context);
       if (!made.ok) return teamRefusal(made.refusal);
       await projected(made.value.position);
       return { ok: true, token: made.value.token } as const;

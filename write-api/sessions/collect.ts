@@ -97,6 +97,8 @@ export interface CollectDeps {
       visitor: { ip: string; token: string },
     ): void;
     refused(trackerId: string, reason: CaptureRefusal, header?: string): void;
+    /** Notes a refusal by the visitor's rate, of a tracker that may not exist. */
+    refusedVisitor(trackerId: string): void;
   };
 }
 
@@ -109,37 +111,56 @@ const BODY_LIMIT = 8_192;
 const PREFLIGHT_SECONDS = 7_200;
 
 /** POST /tracking/collect, and its preflight for JSON. */
-export const collectRoutes = (deps: CollectDeps): PublicRoute[] => [
-  {
-    method: 'POST',
-    path: PATH,
-    access: 'public',
-    body: 'text',
-    bodyLimit: BODY_LIMIT,
-    operation: captureVisitOperation,
-    admit: (request) => visitorAdmission(deps, request),
-    handle: (request) => collect(deps, request),
-    beforeSend: (request, answer) =>
-      answer.code === undefined ? answer : refused(deps, request, answer, answer.code),
-  },
-  {
-    method: 'OPTIONS',
-    path: PATH,
-    access: 'public',
-    body: 'none',
-    bodyLimit: 0,
-    handle: (request) => preflight(deps, request),
-  },
-];
+export function collectRoutes(deps: CollectDeps): PublicRoute[] {
+  /** Requests above the visitor's rate: that is their answer, whatever their body is, but it alone names the tracker. */
+  const aboveRate = new WeakMap<ApiRequest, Reply>();
+  return [
+    {
+      method: 'POST',
+      path: PATH,
+      access: 'public',
+      body: 'text',
+      bodyLimit: BODY_LIMIT,
+      operation: captureVisitOperation,
+      admit: (request) => visitorAdmission(deps, aboveRate, request),
+      handle: (request) => aboveRate.get(request) ?? collect(deps, request),
+      beforeSend: (request, answer) => {
+        const above = aboveRate.get(request);
+        if (above !== undefined) return refusedVisitor(deps, request, above);
+        return answer.code === undefined ? answer : refused(deps, request, answer, answer.code);
+      },
+    },
+    {
+      method: 'OPTIONS',
+      path: PATH,
+      access: 'public',
+      body: 'none',
+      bodyLimit: 0,
+      handle: (request) => preflight(deps, request),
+    },
+  ];
+}
 
 function visitorAdmission(
   { rates, visitorAddress }: CollectDeps,
+  aboveRate: WeakMap<ApiRequest, Reply>,
   request: ApiRequest,
-): Reply | null | Promise<Reply | null> {
+): null | Promise<null> {
+  const note = (verdict: Verdict): null => {
+    const above = overCapacity(request, verdict);
+    if (above !== null) aboveRate.set(request, above);
+    return null;
+  };
   const verdict = rates.admitVisitor(visitorAddress(request));
-  return verdict instanceof Promise
-    ? verdict.then((later) => overCapacity(request, later))
-    : overCapacity(request, verdict);
+  return verdict instanceof Promise ? verdict.then(note) : note(verdict);
+}
+
+/** Asks for no tracker: a visitor who sends too much costs no statement. */
+function refusedVisitor({ onCapture, evidence }: CollectDeps, { body }: ApiRequest, answer: Reply): Reply {
+  onCapture({ outcome: 'refused', reason: answer.code ?? '' });
+  const id = trackerNamedBy(body);
+  if (id !== null) evidence.refusedVisitor(id);
+  return answer;
 }
 
 const overCapacity = (request: ApiRequest, verdict: Verdict): Reply | null =>

@@ -1177,7 +1177,7 @@ export interface components {
         };
         /** @description A recovery, and its deliveries by state. */
         WebhookRecovery: {
-            /** @description The endpoint was deleted, or a later recovery took them over. */
+            /** @description The endpoint was paused or deleted, a later recovery took them over, or they waited no more when their turn came. */
             cancelled: number;
             /**
              * Format: date-time
@@ -1185,7 +1185,7 @@ export interface components {
              */
             created_at: string;
             delivered: number;
-            /** @description Deliveries that it covers; until it ends, at least as counted at the request, up to 1,000,000. */
+            /** @description Deliveries that it covers, at least as counted at the request, up to 1,000,000. */
             deliveries: number;
             expired: number;
             failed: number;
@@ -1210,7 +1210,7 @@ export interface components {
         };
         /** @description The recovery that runs. */
         WebhookRecoveryStarted: {
-            /** @description Deliveries that it covers; until it ends, at least as counted at the request, up to 1,000,000. */
+            /** @description Deliveries that it covers, at least as counted at the request, up to 1,000,000. */
             deliveries: number;
             /**
              * Format: uuid

@@ -53,7 +53,8 @@ export async function makeAttempt(
   const started = clock.now();
   const isFirst = cycle === 1 && attempt === 1;
   onStart(isFirst ? Math.max(0, started - Date.parse(claim.created_at)) : null);
-  const headers = sign(target.secrets, event_id, started, body);
+  const secrets = claim.newest_secret_only ? target.secrets.slice(0, 1) : target.secrets;
+  const headers = sign(secrets, event_id, started, body);
   const sentAt = performance.now();
   const { retry_after_ms, ...result } = await send({ url: target.url, headers, body, partner_id });
   // The wall clock may have jumped since: it must neither end the retries nor put them off.
@@ -74,6 +75,7 @@ export async function makeAttempt(
     ended_at: isoTime(ended),
     state: after.state,
     ...result,
+    signed_by: secrets.length > 1 ? 'newest_and_previous' : 'newest',
     next_attempt_at: after.delayMs === null ? null : isoTime(ended + after.delayMs),
   };
 }

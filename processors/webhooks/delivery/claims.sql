@@ -181,7 +181,7 @@ begin
       limit room),
     candidate as materialized (select * from due union all select * from too_late),
     chosen as materialized (
-      select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at,
+      select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at, d.newest_secret_only,
              work.cycle_ran_ms(d.cycle_started_at, d.stood_still_ms, health.still_ms, health.still_since, at) as ran_ms,
              d.ahead or usage_ahead as ahead
       from candidate d
@@ -228,7 +228,7 @@ begin
 end $$;
 
 -- Records that attempts of one worker have ended: they no longer run, and the breaker counts their failures in the order
--- given. `succeeded` is null where an attempt had no result.
+-- given. `succeeded` is null where it ignores an attempt.
 create or replace function work.record_ended_attempts(
   holder_id uuid, delivery_ids uuid[], cycles integer[], attempts integer[], webhook_ids uuid[], succeeded boolean[]
 ) returns void

@@ -10,6 +10,8 @@ import { createSemaphore } from '../../../platform/limits/semaphore.ts';
 /** One claimed attempt of this worker. */
 export interface DeliveryClaim extends DeliveryRef {
   readonly event_id: string;
+  /** Whether the newest secret alone signs, and the circuit breaker ignores the outcome. */
+  readonly newest_secret_only: boolean;
   /** The envelope's `created_at`, ISO 8601 as PostgreSQL writes it. */
   readonly created_at: string;
   readonly cycle: number;
@@ -35,7 +37,7 @@ export interface ClaimResult {
 /** A claim whose attempt has ended. */
 export interface EndedAttempt {
   readonly claim: DeliveryClaim;
-  /** null: the attempt had no result, so the circuit breaker ignores it. */
+  /** null: the circuit breaker ignores the attempt, because it had no result or was the test of a rotation. */
   readonly succeeded: boolean | null;
 }
 

@@ -301,7 +301,7 @@ class DeliveryWorker {
           this.#release(claim);
           return;
         }
-        succeeded = outcome.error === null;
+        succeeded = claim.newest_secret_only ? null : outcome.error === null;
         this.#outcomes.add(claim, outcome, clock.now());
         onOutcome(outcome.error, outcome.state);
       });

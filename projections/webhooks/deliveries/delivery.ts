@@ -11,10 +11,17 @@ import {
   type DeliveryState,
   type deliveryEvents,
   resultOf,
+  type SignedBy,
 } from '../../../domain/webhooks/events.ts';
 import type { Columns } from '../../tables.ts';
 import { addDue, changeHealth, type Health, healthOf, setHealth, suspendedMs } from './health.ts';
-import { addTruncatedRecovery, countInRecovery, leaveRecovery, type Recoveries } from './recovery.ts';
+import {
+  addTruncatedRecovery,
+  countedBy,
+  countInRecovery,
+  leaveRecovery,
+  type Recoveries,
+} from './recovery.ts';
 
 /** A row of `webhook_delivery`, with the result of the last attempt; instants in ISO 8601. */
 export interface DeliveryRow extends DeliveryRef, AttemptResult {
@@ -24,6 +31,8 @@ export interface DeliveryRow extends DeliveryRef, AttemptResult {
   /** Log position of its first event. */
   readonly position: string;
   readonly payload_expires_at: string;
+  /** Whether the newest secret alone signs it. */
+  readonly newest_secret_only: boolean;
   state: Exclude<DeliveryState, 'cancelled'>;
   cycle: number;
   attempts: number;
@@ -33,6 +42,8 @@ export interface DeliveryRow extends DeliveryRef, AttemptResult {
   suspended_ms_before: number;
   last_attempt_at: string | null;
   last_duration_ms: number | null;
+  /** The secrets that signed the last attempt; null: none was made, or release 0.2.0 made it. */
+  signed_by: SignedBy | null;
   delivered_at: string | null;
   next_attempt_at: string | null;
   /** The attempts before the last one, the oldest first; null: none. */
@@ -52,6 +63,7 @@ export const DELIVERY_COLUMNS: Columns<DeliveryRow> = {
   created_at: 'timestamptz',
   position: 'position',
   payload_expires_at: 'timestamptz',
+  newest_secret_only: 'boolean',
   state: 'text',
   cycle: 'integer',
   attempts: 'integer',
@@ -60,6 +72,7 @@ export const DELIVERY_COLUMNS: Columns<DeliveryRow> = {
   suspended_ms_before: ['bigint', 'stood_still_ms'],
   last_attempt_at: 'timestamptz',
   last_duration_ms: 'integer',
+  signed_by: 'text',
   delivered_at: 'timestamptz',
   next_attempt_at: 'timestamptz',
   http_status: 'integer',
@@ -179,6 +192,7 @@ function queued(fold: Fold, data: Data<'webhooks.DeliveryQueued.v1'>): void {
     suspended_ms_before: suspendedMs(health, data.created_at),
     last_attempt_at: null,
     last_duration_ms: null,
+    signed_by: null,
     delivered_at: null,
     next_attempt_at: data.created_at,
     earlier_attempts: null,
@@ -195,17 +209,21 @@ function attempted(fold: Fold, data: Data<'webhooks.DeliveryAttempted.v1'>): voi
   const row = fold.deliveries.get(data.delivery_id);
   if (row?.state !== 'pending' || row.cycle !== data.cycle || row.cycle_attempts + 1 !== data.attempt) return;
   change(fold, row, {
+    ...(data.state === 'delivered' ? { recovery_id: row.recovery_id ?? countedBy(fold, row) } : {}),
     state: data.state,
     earlier_attempts: withLastAttempt(row),
     attempts: row.attempts + 1,
     cycle_attempts: data.attempt,
     last_attempt_at: data.started_at,
     last_duration_ms: durationMs(data),
+    signed_by: data.signed_by,
     delivered_at: data.state === 'delivered' ? data.ended_at : null,
     next_attempt_at: data.next_attempt_at,
     ...resultOf(data),
   });
   countAttempt(fold, row, data);
+  // A receiver that has not got the new secret yet refuses the test of a rotation, and takes all other deliveries.
+  if (row.newest_secret_only) return;
   changeHealth(fold, data, data.ended_at, (health) => ({
     failures_in_row: data.error === null ? 0 : health.failures_in_row + 1,
     last_attempt_at: later(health.last_attempt_at, data.started_at),

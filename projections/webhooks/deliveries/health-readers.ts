@@ -213,3 +213,27 @@ export function failureText({ error, http_status }: Pick<AttemptResult, 'error' 
   if (error === 'redirect') return `redirect (HTTP ${http_status})`;
   return error === 'http_status' ? `HTTP ${http_status}` : ERRORS[error];
 }
+
+/** The attempts at deliveries to one endpoint on one UTC day. */
+export interface AttemptDay {
+  readonly webhook_id: string;
+  /** `YYYY-MM-DD` */
+  readonly day: string;
+  readonly delivered: number;
+}
+const dayRow = z.custom<AttemptDay>();
+
+/** Returns what was delivered to endpoints of a partner by UTC day, from `since` on (milliseconds); days without are left out. */
+export const listDeliveredDays = (
+  db: DatabasePool,
+  partnerId: string,
+  webhookIds: readonly string[],
+  since: number,
+): Promise<readonly AttemptDay[]> =>
+  db.any(sql.type(dayRow)`
+    select h.webhook_id, to_char(h.hour at time zone 'UTC', 'YYYY-MM-DD') as day, sum(h.attempts)::bigint as delivered
+    from unnest(${sql.array([...webhookIds], 'uuid')}) w (webhook_id)
+    join read.webhook_attempt_hour h on h.webhook_id = w.webhook_id and h.partner_id = ${partnerId}
+      and h.outcome = 'delivered' and h.hour >= ${isoTime(since)}::timestamptz
+      and h.day >= (${isoTime(since)}::timestamptz at time zone 'UTC')::date - ${DELIVERABLE_DAYS}::integer
+    group by 1, 2`);

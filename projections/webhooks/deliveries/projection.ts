@@ -111,6 +111,7 @@ const changing = rowSql(DELIVERY_COLUMNS, [
   'webhook_id',
   'partner_id',
   'created_at',
+  'newest_secret_only',
 ]);
 const total = rowSql(TOTAL_COLUMNS);
 const attemptHour = rowSql(ATTEMPT_HOUR_COLUMNS);
@@ -126,6 +127,7 @@ const SUSPENSION_COLUMNS: Columns<Suspension> = { partner_id: 'uuid', suspended_
 const DELIVERIES = `select ${loaded.select} from webhook_delivery where delivery_id = any ($1)`;
 const HEALTH = `select ${health.select} from webhook_health`;
 const RECOVERIES = `select ${recovery.select} from webhook_recovery where recovery_id = any ($1)`;
+const OPEN_RECOVERIES = `select ${recovery.select} from webhook_recovery where completed_at is null and webhook_id = any ($1)`;
 const SUSPENSIONS = `select ${rowSql(SUSPENSION_COLUMNS).select} from webhook_suspension where partner_id = any ($1)`;
 
 /** Returns the ids of the rows that a batch may change. `suspensions`: partners that it suspends, resumes or deletes. */
@@ -170,10 +172,11 @@ async function readRows<Row extends pg.QueryResultRow>(
 
 async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promise<Fold> {
   const { deliveries, webhooks, partners, suspensions, recoveries } = idsIn(handled);
-  // Pipelined, because neither query needs the other's rows.
-  const [known, knownHealth] = await Promise.all([
+  // Pipelined, because none of the queries needs another's rows.
+  const [known, knownHealth, open] = await Promise.all([
     readRows<LoadedDelivery>(db, 'known_deliveries', DELIVERIES, deliveries),
     readRows<HealthRow>(db, 'known_health', `${HEALTH} where webhook_id = any ($1)`, webhooks),
+    readRows<RecoveryRow>(db, 'open_recoveries_of', OPEN_RECOVERIES, webhooks),
   ]);
   for (const { recovery_id } of known) if (recovery_id !== null) recoveries.add(recovery_id);
   const knownRecoveries = await readRows<RecoveryRow>(db, 'known_recoveries', RECOVERIES, recoveries);
@@ -195,7 +198,7 @@ async function load(handled: readonly HandledEvent[], db: pg.ClientBase): Promis
     totals: new Map(),
     attempts: new Map(),
     due: new Map(),
-    recoveries: new Map(knownRecoveries.map((row) => [row.recovery_id, row])),
+    recoveries: new Map([...open, ...knownRecoveries].map((row) => [row.recovery_id, row])),
     changedRecoveries: new Set(),
     suspended: new Map(suspended.map(({ partner_id, suspended_at }) => [partner_id, suspended_at])),
     changedPartners: new Set(),

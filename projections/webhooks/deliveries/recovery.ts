@@ -1,5 +1,10 @@
 /** Recoveries in the read model `deliveries`: their row, and how events change it. */
-import { type DeliveryEvent, type DeliveryState, NO_DELIVERIES } from '../../../domain/webhooks/events.ts';
+import {
+  type DeliveryEvent,
+  type DeliveryState,
+  NO_DELIVERIES,
+  totalOf,
+} from '../../../domain/webhooks/events.ts';
 import type { Columns } from '../../tables.ts';
 
 /** A row of `webhook_recovery`, with the number of its deliveries in each state; instants in ISO 8601. */
@@ -73,6 +78,28 @@ export function countInRecovery(
   if (!recovery) return;
   recovery[state] += more;
   fold.changedRecoveries.add(recovery);
+}
+
+/**
+ * Returns the open recovery that has counted a delivery at its request and has not made it due yet: when the delivery arrives before
+ * its turn, by a probe for example, it stays in the count. null: there is none.
+ */
+export function countedBy(
+  { recoveries }: Recoveries,
+  {
+    webhook_id,
+    created_at,
+    cycle_attempts,
+  }: Readonly<Record<'webhook_id' | 'created_at', string>> & { readonly cycle_attempts: number },
+): string | null {
+  for (const recovery of recoveries.values()) {
+    const { recovery_id, since, held_back, deliveries, completed_at } = recovery;
+    if (recovery.webhook_id !== webhook_id || completed_at !== null) continue;
+    const isCounted =
+      created_at >= since && created_at <= recovery.created_at && (held_back || cycle_attempts > 0);
+    if (isCounted && totalOf(recovery) < deliveries) return recovery_id;
+  }
+  return null;
 }
 
 export function completeRecovery(fold: Recoveries, recoveryId: string, completedAt: string | null): void {

@@ -3,19 +3,8 @@ import { RATES } from '../../../processors/partners/login-limits.ts';
 import type { ListedLogin } from '../../../processors/partners/logins.ts';
 import { loginCookie, noLoginCookie, redirectAfterPost } from '../answers.ts';
 import { commandOf, errorAnswer, type PageContext, type Refused, textOf } from '../api.ts';
-import {
-  alert,
-  badge,
-  type Content,
-  counted,
-  facts,
-  field,
-  form,
-  html,
-  panel,
-  select,
-  table,
-} from '../components.ts';
+import * as ui from '../components.ts';
+import { type Content, html } from '../components.ts';
 import { show, showBare } from '../layout.ts';
 import { newPasswordFields, problemWithPassword, tooManyAttempts } from '../passwords.ts';
 import { get, type PageRoute, post, SECOND_FACTOR_PATH } from '../routes.ts';
@@ -114,35 +103,34 @@ async function account(
     section: 'Settings',
     tab: PATH,
     refused,
-    content: html`${facts([
+    content: html`${ui.facts([
       ['User', user.name],
       ['Role', user.role],
-      ['Partner', user.partner_name],
-      ['Partner id', html`<code>${user.partner_id}</code>`],
+      ['Account', user.partner_name],
+      ['Account id', html`<code>${user.partner_id}</code>`],
     ])}
     <div class="columns">
-    ${panel(
+    ${ui.panel(
       'Password',
       html`<p>A new password ends your other logins.</p>
       <p><a class="button" href="/dashboard/password">Change the password</a></p>`,
     )}
-    ${panel(
+    ${ui.panel(
       'Second factor',
-      html`<p>${hasSecondFactor ? badge('on', 'good') : badge('off', 'off')}
+      html`<p>${hasSecondFactor ? ui.badge('on', 'good') : ui.badge('off', 'off')}
       ${hasSecondFactor ? 'Each login asks for a code of your app.' : 'A code of an app on your phone, at each login, protects your account if somebody learns your password.'}</p>
       <p><a class="button${hasSecondFactor && ' quiet'}" href="${SECOND_FACTOR_PATH}">${hasSecondFactor ? 'Manage the second factor' : 'Set up a second factor'}</a></p>`,
     )}
-    ${panel(
+    ${ui.panel(
       'Time zone',
-      form(
+      ui.form(
         page,
         `${PATH}/time-zone`,
-        html`${select(
-          'Times are shown in',
-          'time_zone',
-          ZONES.map((zone) => [zone, zone.replaceAll('_', ' ')] as const),
-          todaysName(user.time_zone),
-        )}<button class="quiet">Save the time zone</button>`,
+        html`<div class="field"><label for="time_zone">Times are shown in</label>
+          <input id="time_zone" name="time_zone" list="zones" value="${todaysName(user.time_zone)}" required autocomplete="off" aria-describedby="time_zone-hint">
+          <small id="time_zone-hint">Search by city or region.</small>
+          <datalist id="zones">${ZONES.map((zone) => html`<option value="${zone}">`)}</datalist></div>
+          <button class="quiet">Save the time zone</button>`,
       ),
     )}
     </div>
@@ -153,14 +141,14 @@ async function account(
 function loginList(page: PageContext, logins: readonly ListedLogin[]): Content {
   const endForm = ({ login_id, is_this }: ListedLogin): Content =>
     is_this
-      ? badge('this browser', 'good')
-      : form(
+      ? ui.badge('this browser', 'good')
+      : ui.form(
           page,
           `${PATH}/end-login`,
           html`<input type="hidden" name="login_id" value="${login_id}"><button class="quiet">End</button>`,
         );
-  return html`${table(
-    counted(logins.length, 'login'),
+  return html`${ui.table(
+    ui.counted(logins.length, 'login'),
     ['Browser', 'Last used', 'Began', 'End'],
     logins.map((login) => [
       login.browser ?? 'Unknown browser',
@@ -171,8 +159,8 @@ function loginList(page: PageContext, logins: readonly ListedLogin[]): Content {
   )}
   <p class="soft">A login ends after 12 hours without use, and after 7 days in any case.</p>
   <div class="actions">
-  ${logins.length > 1 && form(page, `${PATH}/end-other-logins`, html`<button class="quiet">End all other logins</button>`)}
-  ${form(page, '/dashboard/logout-everywhere', html`<button class="quiet">Log out everywhere</button>`)}</div>`;
+  ${logins.length > 1 && ui.form(page, `${PATH}/end-other-logins`, html`<button class="quiet">End all other logins</button>`)}
+  ${ui.form(page, '/dashboard/logout-everywhere', html`<button class="quiet">Log out everywhere</button>`)}</div>`;
 }
 
 async function setZone(services: LoginServices, page: PageContext): Promise<Reply> {
@@ -189,17 +177,17 @@ function passwordPage(page: PageContext, error?: string, wait: number | null = n
   const { is_first, name } = page.user;
   return showBare(
     is_first ? 'Choose your password' : 'Change the password',
-    html`${error && alert({ message: error, code: 'password_refused' })}
+    html`${error && ui.alert({ message: error, code: 'password_refused' })}
     ${is_first && html`<p>The password that you have was made by somebody else. Choose one that nobody else knows.</p>`}
-    ${form(
+    ${ui.form(
       page,
       '/dashboard/password',
       html`<input type="text" name="name" value="${name}" autocomplete="username" readonly hidden>
-      ${field('Password until now', 'current', { type: 'password', required: true, autocomplete: 'current-password' })}
+      ${ui.field('Password until now', 'current', { type: 'password', required: true, autocomplete: 'current-password' })}
       ${newPasswordFields('New password')}
       <button>Change the password</button> ${!is_first && html`<a class="button quiet" href="${PATH}">Cancel</a>`}`,
     )}
-    ${is_first && form(page, '/dashboard/logout', html`<button class="quiet">Log out</button>`)}`,
+    ${is_first && ui.form(page, '/dashboard/logout', html`<button class="quiet">Log out</button>`)}`,
     wait !== null ? 429 : error === undefined ? 200 : 400,
     wait ?? undefined,
   );

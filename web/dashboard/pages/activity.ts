@@ -4,21 +4,11 @@ import { type ActivityQuery, type ActivityRow, listActivity } from '../../../que
 import { listActors } from '../../../queries/partners/partners.ts';
 import { csvAnswer } from '../answers.ts';
 import type { PageContext } from '../api.ts';
-import {
-  type Content,
-  count,
-  counted,
-  type Html,
-  html,
-  nothingYet,
-  pager,
-  periodFields,
-  select,
-  table,
-} from '../components.ts';
-import { show } from '../layout.ts';
+import { type Content, count, counted, html, nothingYet, pager, table } from '../components.ts';
+import { type Page, show } from '../layout.ts';
+import { periodPicker, picker } from '../pickers.ts';
 import { get, type PageRoute } from '../routes.ts';
-import { linkTo } from '../scope.ts';
+import { fileScope, linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
 
 type Actor = NonNullable<ActivityQuery['actor']>;
@@ -34,10 +24,11 @@ export const activityPages: readonly PageRoute[] = [get(PATH, list), get(`${PATH
 
 async function read(
   { reads, user, request }: PageContext,
-  filter: ActivityFilter,
+  filter: ActivityFilter | null,
   before: Cursor,
   limit: number,
 ) {
+  if (filter === null) return [];
   await reads.waitForHead(['activity', 'partners'])();
   const query = { ...filter, partnerId: user.partner_id, before, limit, now: request.receivedAt };
   return listActivity(reads.db, query);
@@ -69,7 +60,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'user.role_changed': 'Role changed',
   'user.second_factor_on': 'Second factor turned on',
   'user.second_factor_off': 'Second factor turned off',
-  'user.recovery_codes': 'Recovery codes made anew',
+  'user.recovery_codes': 'New recovery codes',
   'invitation.made': 'Invitation made',
   'invitation.withdrawn': 'Invitation withdrawn',
   'invitation.accepted': 'Invitation accepted',
@@ -92,15 +83,23 @@ const ACTIONS: Readonly<Record<string, string>> = {
   'ledger.audited': 'Ledger audited',
 };
 
-/** The filter of the URL; what is wrong in it counts as not given. */
-function filterIn({ query, scope: { period } }: PageContext): ActivityFilter {
-  const subject = query.get('subject') ?? '';
-  return {
-    actor: actorIn(query.get('actor') ?? ''),
-    subjectKind: Object.hasOwn(SUBJECTS, subject) ? subject : null,
+/** The filter of the URL, as it was given too. `filter` null: a part of it is not understood. */
+function filterIn({ query, scope: { period } }: PageContext) {
+  const texts = {
+    actor: (query.get('actor') ?? '').slice(0, 200),
+    subject: (query.get('subject') ?? '').slice(0, 200),
+  };
+  const actor = actorIn(texts.actor);
+  const isWrong =
+    (texts.actor !== '' && actor === null) ||
+    (texts.subject !== '' && !Object.hasOwn(SUBJECTS, texts.subject));
+  const filter: ActivityFilter = {
+    actor,
+    subjectKind: texts.subject || null,
     since: Date.parse(period.from),
     until: Date.parse(period.to),
   };
+  return { texts, filter: isWrong ? null : filter };
 }
 
 const ACTOR =
@@ -113,13 +112,6 @@ function actorIn(text: string): Actor | null {
 }
 
 const actorText = ({ kind, id }: Actor): string => `${kind}:${id}`;
-
-/** The parameters of the page's filter. */
-const queryOf = ({ scope }: PageContext, { actor, subjectKind }: ActivityFilter) => ({
-  ...scope.query,
-  actor: actor === null ? '' : actorText(actor),
-  subject: subjectKind ?? '',
-});
 
 const CURSOR = /^([\d-]{10}T[\d:.]{8,16}Z)_(\d{1,19})$/;
 
@@ -135,14 +127,14 @@ function cursorIn(query: URLSearchParams): Cursor {
 
 async function list(page: PageContext): Promise<Reply> {
   const { reads, user, request } = page;
-  const filter = filterIn(page);
+  const { texts, filter } = filterIn(page);
   const [found, actors] = await Promise.all([
     read(page, filter, cursorIn(page.query), PAGE + 1),
     listActors(reads.db, user.partner_id, isoTime(request.receivedAt)),
   ]);
   const rows = found.slice(0, PAGE);
   const last = found.length > PAGE ? rows.at(-1) : undefined;
-  const query = queryOf(page, filter);
+  const query = { ...page.scope.query, ...texts };
   return show(page, {
     title: 'Activity',
     section: 'Settings',
@@ -150,9 +142,9 @@ async function list(page: PageContext): Promise<Reply> {
     ...(rows.length > 0
       ? { actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, query)}">Download as CSV</a>` }
       : {}),
+    ...pickersOf(page, texts, actors),
     content: html`<p class="soft">Who changed what, by the dashboard, the API or the command line, for 400 days. Lookups, visits and
       reveals with a key are under <a href="${linkTo('/dashboard/usage', page.scope.query)}">Usage</a>.</p>
-    ${filters(page, filter, actors)}
     ${
       rows.length === 0
         ? nothingYet(
@@ -161,7 +153,7 @@ async function list(page: PageContext): Promise<Reply> {
           )
         : html`${table(
             'Changes, the latest first',
-            ['What', 'Of', 'By', 'Details', 'When'],
+            ['Change', 'Of', 'By', 'Details', 'When'],
             rows.map((row) => [
               ACTIONS[row.action] ?? row.action,
               subjectOf(row),
@@ -169,6 +161,7 @@ async function list(page: PageContext): Promise<Reply> {
               row.summary === '' ? '–' : row.summary,
               page.time(row.at),
             ]),
+            { minor: [3] },
           )}${pager(
             `${counted(rows.length, 'change')}${last === undefined ? '' : ', and there are older ones'}.`,
             last === undefined
@@ -183,25 +176,28 @@ async function list(page: PageContext): Promise<Reply> {
   });
 }
 
-function filters(
+function pickersOf(
   page: PageContext,
-  { actor, subjectKind }: ActivityFilter,
+  { actor, subject }: ReturnType<typeof filterIn>['texts'],
   actors: Awaited<ReturnType<typeof listActors>>,
-): Html {
-  const { trackerId } = page.scope;
+): Pick<Page, 'pickers'> {
   const known = [
     ...actors.map((one) => [actorText(one), `${one.name} (${one.kind})`] as const),
     ['operator:', OPERATOR] as const,
     ['service:', SERVICE] as const,
   ];
-  const chosen = actor === null ? '' : actorText(actor);
-  const isKnown = chosen === '' || known.some(([value]) => value === chosen);
-  return html`<form class="filter" method="get">
-    ${trackerId !== null && html`<input type="hidden" name="tracker_id" value="${trackerId}">`}
-    ${select('By', 'actor', [['', 'Everyone'], ...known, ...(isKnown ? [] : [[chosen, actor?.id ?? ''] as const])], chosen)}
-    ${select('Of', 'subject', [['', 'Everything'], ...Object.entries(SUBJECTS)], subjectKind ?? '')}
-    ${periodFields(page)}
-    <button class="quiet">Apply</button></form>`;
+  // Somebody who is gone has made changes too.
+  const gone = known.some(([value]) => value === actor) ? null : actorIn(actor);
+  const everyone = [
+    ['', 'Everyone'],
+    ...known,
+    ...(gone === null ? [] : [[actor, gone.id] as const]),
+  ] as const;
+  return {
+    pickers: html`${picker(page, 'By', 'actor', everyone, actor)}
+      ${picker(page, 'What', 'subject', [['', 'Everything'], ...Object.entries(SUBJECTS)], subject)}
+      ${periodPicker(page)}`,
+  };
 }
 
 const OPERATOR = 'The operator of the service';
@@ -241,8 +237,7 @@ function subjectOf({ subject_kind, subject_id, subject_name }: ActivityRow): Con
 }
 
 async function csv(page: PageContext): Promise<Reply> {
-  const rows = await read(page, filterIn(page), null, MAX_CSV + 1);
-  const { days } = page.scope.period;
+  const rows = await read(page, filterIn(page).filter, null, MAX_CSV + 1);
   const heads = [
     'at',
     'action',
@@ -269,5 +264,5 @@ async function csv(page: PageContext): Promise<Reply> {
     ]);
   const notice = `Older changes are left out: at most ${count(MAX_CSV)} a file.`;
   const more = rows.length > MAX_CSV ? [heads.map((head) => (head === 'details' ? notice : null))] : [];
-  return csvAnswer(`doorplate-activity-${days[0]}-${days.at(-1)}.csv`, heads, [...lines, ...more]);
+  return csvAnswer(`doorplate-activity-${fileScope(page.scope)}.csv`, heads, [...lines, ...more]);
 }

@@ -1,28 +1,18 @@
 import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { shellQuoted } from '../../../http/contract/shell-text.ts';
+import { CLIENT_PACKAGE_PATH } from '../../../http/docs/client-package.ts';
 import type { createRequestedAudits, Verdict } from '../../../processors/billing/requested-audits.ts';
 import { listMonths, type UnitsOfMonth } from '../../../queries/billing/reveal-units.ts';
 import { listActors } from '../../../queries/partners/partners.ts';
 import type { LedgerPage } from '../../../read-api/billing/schemas.ts';
 import { csvAnswer, fileAnswer, redirectAfterPost } from '../answers.ts';
 import { commandOf, errorAnswer, listTrackers, mayChange, type PageContext, type Refused } from '../api.ts';
-import {
-  type Content,
-  copyable,
-  count,
-  counted,
-  facts,
-  form,
-  html,
-  namesOfTrackers,
-  nothingYet,
-  notice,
-  pager,
-  table,
-  tableOr,
-} from '../components.ts';
+import { dayLabel } from '../charts.ts';
+import * as ui from '../components.ts';
+import { type Content, html } from '../components.ts';
 import { show } from '../layout.ts';
+import { amountCells, amountHeads, moneyText, priceNote } from '../price.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 import { instantOf } from '../times.ts';
 import { sum } from './overview.ts';
@@ -51,34 +41,37 @@ const NO_MONTH = errorAnswer(404, 'month_not_found', 'There is no such month. Ch
 
 async function billing(audits: Audits, page: PageContext, refused: Refused = null): Promise<Reply> {
   const [listed, audited] = await Promise.all([readMonths(page), audits.verdict(page.user.partner_id)]);
+  const { price } = page.reads;
   return show(page, {
     title: 'Billing',
     section: 'Usage and billing',
     tab: PATH,
     refused,
+    actions: listed.length > 0 && html`<a class="button quiet" href="${PATH}.csv">Download as CSV</a>`,
     content: html`${
       listed.length === 0
-        ? nothingYet(
+        ? ui.nothingYet(
             'No units yet',
             html`A unit is recorded when a reveal finds something. Reveal a
             <a href="/dashboard/sessions">session</a>, here or through the API.`,
           )
-        : html`${table(
+        : html`${ui.table(
             'Units by month (UTC) in which the reveal completed',
-            ['Month', 'Reveals completed', 'Units'],
+            ['Month', 'Reveals completed', 'Units', ...(price === null ? [] : ['At today’s price'])],
             listed.map(({ month, completed, units }) => [
-              html`<a href="${PATH}/${month}">${monthText(month)}</a>`,
-              count(completed),
-              count(units),
+              html`<a href="${PATH}/${month}">${monthText(month)}</a>${soFar(page, month)}`,
+              ui.count(completed),
+              ui.count(units),
+              ...(price === null ? [] : [moneyText(price, units)]),
             ]),
-            { numeric: [1, 2] },
-          )}<p><a class="button quiet" href="${PATH}.csv">Download as CSV</a></p>`
+            { numeric: [1, 2, 3] },
+          )}${priceNote(price)}`
     }
-    <section><h2>Audit</h2>
-      <p>Replays your ledger entry by entry and holds it against receipts and usage. Whoever runs the service can do the
+    <section class="panel"><h2>Audit</h2>
+      <p>Replays your ledger entry by entry and holds it against receipts and usage. The operator of the service can do the
         same with <code>doorplate audit billing</code>.</p>
       ${audited === null ? html`<p>Not audited yet.</p>` : verdictOf(page, audited)}
-      ${mayChange(page) && form(page, `${PATH}/audit`, html`<button>Audit now</button>`)}
+      ${mayChange(page) && ui.form(page, `${PATH}/audit`, html`<button>Audit now</button>`)}
     </section>`,
   });
 }
@@ -86,6 +79,10 @@ async function billing(audits: Audits, page: PageContext, refused: Refused = nul
 const monthName = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' });
 /** `2026-11` as `November 2026`. */
 const monthText = (month: string): string => monthName.format(Date.parse(`${month}-01`));
+
+/** What is said of the month that has not ended. */
+const soFar = ({ request }: PageContext, month: string): string =>
+  isoTime(request.receivedAt).startsWith(month) ? ' so far' : '';
 
 /** Whether a text is `YYYY-MM`, of a year that PostgreSQL has, whose next month has four digits too. */
 const isMonth = (text: string): boolean =>
@@ -105,7 +102,7 @@ async function oneMonth(audits: Audits, page: PageContext): Promise<Reply> {
   if (!isMonth(month)) return billing(audits, page, NO_MONTH);
   const { reads, user, request } = page;
   const cursor = page.query.get('cursor') ?? undefined;
-  const [{ trackers }, ledger, days, verdict, actors] = await Promise.all([
+  const [{ trackers }, ledger, days, verdict, actors, months] = await Promise.all([
     listTrackers(page),
     page.api<LedgerPage>('GET', '/v1/ledger', { query: { month, cursor, limit: '100' } }),
     reads.trackerDays(user.partner_id, null, {
@@ -114,27 +111,33 @@ async function oneMonth(audits: Audits, page: PageContext): Promise<Reply> {
     }),
     audits.verdict(user.partner_id),
     listActors(reads.db, user.partner_id, isoTime(request.receivedAt)),
+    readMonths(page),
   ]);
-  const nameOf = namesOfTrackers(trackers);
+  const nameOf = ui.namesOfTrackers(trackers);
   const at = `${PATH}/${month}`;
   const billed = days.filter(({ reveals }) => reveals > 0);
   return show(page, {
-    title: `Bill of ${monthText(month)}`,
+    title: `Bill of ${monthText(month)}${soFar(page, month)}`,
     section: 'Usage and billing',
     tab: PATH,
+    up: [PATH, 'Billing'],
     refused: ledger.ok ? null : ledger,
     actions: html`<a class="button quiet" href="${at}/ledger.jsonl">Download the ledger (JSON Lines)</a>`,
     content: html`${
       ledger.ok &&
-      facts([
-        ['Partner', page.user.partner_name],
-        ['Month (UTC)', month],
-        ['Reveals completed', count(ledger.body.totals.entries)],
-        ['Units', html`<strong>${count(ledger.body.totals.units)}</strong>`],
+      ui.facts([
+        ['Account', page.user.partner_name],
+        ['Month (UTC)', monthText(month)],
+        ['Reveals completed', ui.count(ledger.body.totals.entries)],
+        ['Units', html`<strong>${ui.count(ledger.body.totals.units)}</strong>${soFar(page, month)}`],
+        ...(reads.price === null
+          ? []
+          : [['At today’s price', moneyText(reads.price, ledger.body.totals.units)] as const]),
         ['Last audit', auditOf(page, verdict, month)],
       ])
     }
-    ${tableOr(
+    ${priceNote(reads.price)}
+    ${ui.tableOr(
       ledger.ok && ledger.body.totals.entries > 0
         ? html`<p>Units by website and day are kept for 400 days; the ledger below has every entry.</p>`
         : html`<p>No reveal was completed in this month.</p>`,
@@ -142,27 +145,26 @@ async function oneMonth(audits: Audits, page: PageContext): Promise<Reply> {
       ['Website', 'Reveals completed', 'Units'],
       [...Map.groupBy(billed, ({ tracker_id }) => tracker_id)].map(([id, of]) => [
         html`<a href="/dashboard/trackers/${id}">${nameOf(id)}</a>`,
-        count(sum(of, ({ reveals }) => reveals)),
-        count(sum(of, ({ units }) => units)),
+        ui.count(sum(of, ({ reveals }) => reveals)),
+        ui.count(sum(of, ({ units }) => units)),
       ]),
       { numeric: [1, 2] },
     )}
     ${
       billed.length > 0 &&
-      table(
+      ui.table(
         'Units by day (UTC)',
         ['Day', 'Reveals completed', 'Units'],
         [...Map.groupBy(billed, ({ day }) => day)].map(([day, of]) => [
-          day,
-          count(sum(of, ({ reveals }) => reveals)),
-          count(sum(of, ({ units }) => units)),
+          dayLabel(day),
+          ui.count(sum(of, ({ reveals }) => reveals)),
+          ui.count(sum(of, ({ units }) => units)),
         ]),
         { numeric: [1, 2] },
       )
     }
-    ${ledger.ok && proof(page, ledger.body)}
-    ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(page, ledger.body, at, nameOf, new Map(actors.map(({ id, name }) => [id, name])))}
-    <p><a href="${PATH}">All months</a></p>`,
+    ${ledger.ok && proof(page, ledger.body, months.map((one) => one.month).toReversed())}
+    ${ledger.ok && ledger.body.entries.length > 0 && entriesOf(page, ledger.body, at, nameOf, new Map(actors.map(({ id, name }) => [id, name])))}`,
   });
 }
 
@@ -173,47 +175,57 @@ function auditOf(page: PageContext, verdict: Verdict | null, month: string): Con
   const proven = months.find((one) => one.month === month);
   const when = page.time(verdict.ended_at);
   if (proven === undefined) return html`${when}: this month had no entries then`;
-  const found = differences.length === 0 ? 'no differences' : counted(differences.length, 'difference');
-  return html`${when}: ${found}; of this month ${counted(proven.entries, 'entry', 'entries')}, ${counted(proven.units, 'unit')}`;
+  const found = differences.length === 0 ? 'no differences' : ui.counted(differences.length, 'difference');
+  return html`${when}: ${found}; of this month ${ui.counted(proven.entries, 'entry', 'entries')}, ${ui.counted(proven.units, 'unit')}`;
 }
 
 /** What an auditor notes down, and how anybody with a key checks the bill without this service's word for it. */
 const proof = (
   page: PageContext,
-  { month, head, anchor }: LedgerPage,
+  { month, head, anchor, totals }: LedgerPage,
+  months: readonly string[],
 ) => html`<section class="panel"><h2>Proof</h2>
   <p>Each entry of the ledger carries a digest that covers the one before, so nothing can be changed or removed unnoticed. Once a day
     the service signs what the ledger is: the anchor.</p>
-  ${facts([
+  ${ui.facts([
     [
       'Last entry of the whole ledger',
-      head === null ? 'none yet' : html`number ${count(head.number)}, <code>${head.digest}</code>`,
+      head === null ? 'none yet' : html`number ${ui.count(head.number)}, <code>${head.digest}</code>`,
     ],
     [
       'Newest anchor',
       anchor === null
         ? 'none yet: one is made each UTC day'
-        : html`${page.time(anchor.made_at)}: ${counted(anchor.entries, 'entry', 'entries')}, ${counted(anchor.units, 'unit')}, head
+        : html`${page.time(anchor.made_at)}: ${ui.counted(anchor.entries, 'entry', 'entries')}, ${ui.counted(anchor.units, 'unit')}, head
             <code>${anchor.head_digest}</code>`,
     ],
     ...(anchor === null
       ? []
       : [
-          ['Its signature (Ed25519)', html`<code>${anchor.signature}</code>`] as const,
+          ['Signature of the anchor (Ed25519)', html`<code>${anchor.signature}</code>`] as const,
           ['Public key', html`<code>${anchor.public_key}</code>`] as const,
         ]),
   ])}
-  <p>Prove the bill yourself, with a key of yours. The client reads the whole ledger, checks every digest and the anchor's signature,
-    and keeps the newest anchor in <code>anchors.jsonl</code>, a file of yours: run it once a month, and what was changed or removed since
-    shows for ever.</p>
-  ${copyable(
+  <p>Prove the bill yourself, with a key of yours: this command is the independent proof. Its client, <a href="${CLIENT_PACKAGE_PATH}">a package
+    that this service serves</a>, reads the whole ledger, checks every digest and the anchor's signature, and keeps the newest anchor in
+    <code>anchors.jsonl</code>, a file of yours: run it once a month, and what was changed or removed since shows for ever.</p>
+  ${ui.copyable(
     'Commands that prove the bill',
     `export DOORPLATE_URL=${shellQuoted(page.publicUrl)} DOORPLATE_API_KEY=…
 touch anchors.jsonl
-npx doorplate-client verify --month ${month} --anchors anchors.jsonl`,
+npx --yes ${shellQuoted(`${page.publicUrl}${CLIENT_PACKAGE_PATH}`)} verify --month ${month} --anchors anchors.jsonl`,
   )}
   <p>Add <code>--receipts receipts.jsonl</code> to hold the bill against the bodies of <code>reveal.completed</code> webhooks that your servers
-    have kept, a line each. The file of the button above is the same ledger, to keep.</p></section>`;
+    have kept, a line each. The file of the button above is the same ledger, to keep.</p>
+  ${
+    head !== null &&
+    anchor !== null &&
+    html`<div id="ledger-check" data-ledger="${JSON.stringify({ months, month, head, anchor, totals })}" hidden>
+    <p>As a convenience, your browser can make the same check with this page's own script. Whoever runs the service has written that,
+      too, so the proof is the command.</p>
+    <p><button class="quiet">Check in this browser</button></p><p role="status"></p></div>
+    <script type="module" src="/dashboard/assets/ledger.js"></script>`
+  }</section>`;
 
 const entriesOf = (
   page: PageContext,
@@ -222,11 +234,11 @@ const entriesOf = (
   nameOf: (id: string) => string,
   actors: ReadonlyMap<string, string>,
 ) =>
-  html`${table(
+  html`${ui.table(
     'Entries of the ledger',
     ['Number', 'Reveal', 'Website', 'Asked by', 'Completed', 'Units', 'Digest'],
     ledger.entries.map((entry) => [
-      count(entry.number),
+      ui.count(entry.number),
       html`<code>${entry.reveal_id}</code>`,
       nameOf(entry.tracker_id),
       actors.get(entry.key_id ?? entry.user_id ?? '') ?? entry.key_id ?? 'a former user',
@@ -234,9 +246,9 @@ const entriesOf = (
       String(entry.units),
       html`<code>${entry.digest.slice(0, 12)}…</code>`,
     ]),
-    { numeric: [0, 5] },
-  )}${pager(
-    `${counted(ledger.entries.length, 'entry', 'entries')} of ${count(ledger.totals.entries)} in this month.`,
+    { numeric: [0, 5], minor: [1, 6] },
+  )}${ui.pager(
+    `${ui.counted(ledger.entries.length, 'entry', 'entries')} of ${ui.count(ledger.totals.entries)} in this month.`,
     ledger.has_more ? { path: at, query: { cursor: ledger.next_cursor }, text: 'More entries' } : null,
   )}`;
 
@@ -270,7 +282,7 @@ async function ledgerFile(page: PageContext): Promise<Reply> {
         tab: PATH,
         status: 409,
         content:
-          notice(html`<p>This month has more than ${count(MAX_FILE_ENTRIES)} entries. Read it with the client instead:
+          ui.notice(html`<p>This month has more than ${ui.count(MAX_FILE_ENTRIES)} entries. Read it with the client instead:
           <code>client.ledger({ month })</code> gives every entry. <a href="${PATH}/${month}">Back to the bill</a></p>`),
       });
     }
@@ -284,7 +296,7 @@ async function ledgerFile(page: PageContext): Promise<Reply> {
 
 function verdictOf(page: PageContext, { began_at, ended_at, report }: Verdict) {
   if (ended_at === null) {
-    return html`<p class="notice">An audit began ${page.time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
+    return html`<p class="notice wait">An audit began ${page.time(began_at)}. <a class="reload" href="${PATH}">Look again</a></p>`;
   }
   if (report === null) {
     return html`<p class="alert">The audit of ${page.time(began_at)} did not come to its end. Try it again.</p>`;
@@ -292,9 +304,9 @@ function verdictOf(page: PageContext, { began_at, ended_at, report }: Verdict) {
   const { differences, units, months } = report;
   return html`${
     differences.length === 0
-      ? html`<p class="said"><strong>No differences.</strong> ${counted(units, 'unit')} proven, ${page.time(ended_at)}.</p>`
-      : html`<p class="alert"><strong>${counted(differences.length, 'difference')}</strong> found, ${page.time(ended_at)}. Tell whoever
-          runs the service.</p>${table(
+      ? html`<p class="said"><strong>No differences.</strong> ${ui.counted(units, 'unit')} proven, ${page.time(ended_at)}.</p>`
+      : html`<p class="alert"><strong>${ui.counted(differences.length, 'difference')}</strong> found, ${page.time(ended_at)}. Tell the operator
+          of the service.</p>${ui.table(
             'Differences',
             ['Kind', 'Stream', 'Detail'],
             differences
@@ -304,13 +316,13 @@ function verdictOf(page: PageContext, { began_at, ended_at, report }: Verdict) {
   }
   ${
     months.length > 0 &&
-    html`<details><summary>The ledger by month, with digests to note down</summary>${table(
+    html`<details><summary>The ledger by month, with digests to note down</summary>${ui.table(
       'Ledger by month',
       ['Month', 'Entries', 'Units', 'Digest of its last entry'],
       months.map(({ month, entries, units, head_digest }) => [
-        month,
-        count(entries),
-        count(units),
+        monthText(month),
+        ui.count(entries),
+        ui.count(units),
         html`<code>${head_digest ?? '–'}</code>`,
       ]),
     )}</details>`
@@ -319,9 +331,10 @@ function verdictOf(page: PageContext, { began_at, ended_at, report }: Verdict) {
 
 async function csv(page: PageContext): Promise<Reply> {
   const rows = await readMonths(page);
+  const { price } = page.reads;
   return csvAnswer(
     'doorplate-units.csv',
-    ['month', 'completed_reveals', 'units'],
-    rows.map(({ month, completed, units }) => [month, completed, units]),
+    ['month', 'completed_reveals', 'units', ...amountHeads(price)],
+    rows.map(({ month, completed, units }) => [month, completed, units, ...amountCells(price, units)]),
   );
 }

@@ -2,27 +2,21 @@ import { searchKey } from '../../../domain/kernel/text.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import {
   type CompanyRow,
+  countUnrevealed,
   listCompanyVisits,
   REVEALS_IN_A_FILE,
   REVEALS_ON_A_PAGE,
+  type Unrevealed,
 } from '../../../read-api/reveals/companies.ts';
 import { csvAnswer } from '../answers.ts';
 import { listTrackers, type PageContext, plainText } from '../api.ts';
-import {
-  count,
-  counted,
-  facts,
-  field,
-  filterForm,
-  html,
-  namesOfTrackers,
-  nothingYet,
-  pager,
-  table,
-} from '../components.ts';
+import * as ui from '../components.ts';
+import { html } from '../components.ts';
+import { countryName } from '../countries.ts';
 import { show } from '../layout.ts';
+import { chips, filterMenu, scopePickers } from '../pickers.ts';
 import { get, type PageRoute } from '../routes.ts';
-import { isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
+import { fileScope, isKept, linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
 import { instantOf } from '../times.ts';
 import { companyLink, readCompanies } from './overview.ts';
 import { known } from './reveals.ts';
@@ -66,15 +60,16 @@ const before = (rows: readonly CompanyRow[], { came_at, key }: Cursor): number =
 async function list(page: PageContext): Promise<Reply> {
   const cursor = cursorIn(page);
   const asOf = cursor?.asOf ?? new Date(page.request.receivedAt).toISOString();
-  const [{ trackers, failed }, { found, isPartial }] = await Promise.all([
+  const [{ trackers, failed }, { found, isPartial }, unrevealed] = await Promise.all([
     listTrackers(page),
     find(page, cursor?.asOf ?? null, REVEALS_ON_A_PAGE),
+    countUnrevealed(page.reads.db, { partnerId: page.user.partner_id, ...page.scope.period, ...page.scope }),
   ]);
   const company = wanted(page);
   const first = cursor === null ? 0 : before(found, cursor);
   const shown = found.slice(first, first + PAGE);
   const last = shown.at(-1);
-  const nameOf = namesOfTrackers(trackers);
+  const nameOf = ui.namesOfTrackers(trackers);
   const query = { ...page.scope.query, company };
   return show(page, {
     title: 'Companies',
@@ -83,33 +78,34 @@ async function list(page: PageContext): Promise<Reply> {
     ...(found.length > 0
       ? { actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, query)}">Download as CSV</a>` }
       : {}),
-    content: html`${filterForm(page, trackers, field('Company name', 'company', { value: company, maxlength: 200 }))}
-    ${!isKept(page.scope.period, page.request.receivedAt) && html`<p class="soft">Companies are kept for ${SESSIONS_KEPT_DAYS} days, so the list begins then.</p>`}
+    pickers: html`${filterMenu(page, ['company'], ui.field('Company name', 'company', { value: company, maxlength: 200 }))}${scopePickers(page, trackers)}`,
+    chips: chips(page, [company !== '' && { text: `Company: ${company}`, names: ['company'] }]),
+    content: html`${!isKept(page.scope.period, page.request.receivedAt) && html`<p class="soft">Companies are kept for ${SESSIONS_KEPT_DAYS} days, so the list begins then.</p>`}
+    ${unrevealedNote(page, unrevealed)}
     ${isPartial && html`<p class="soft">The page shows the companies of the newest reveals of the period. The CSV file has all; or choose a shorter period or one website.</p>`}
     ${
       shown.length === 0
-        ? nothingYet(
+        ? ui.nothingYet(
             'No companies match',
             html`A company appears here when a session of it is revealed.
               <a href="${linkTo('/dashboard/sessions', page.scope.query)}">See the sessions of the period</a>${company !== '' && html`, or <a href="${linkTo(PATH, page.scope.query)}">all companies of the period</a>`}.`,
           )
-        : html`${table(
-            'Companies, those that came last first',
-            ['Company', 'Sessions', 'Websites', 'First seen', 'Last seen', 'Industry', 'Country'],
+        : html`${ui.table(
+            'Companies, the latest first',
+            ['Company', 'Industry', 'Country', 'Websites', 'Sessions', 'Seen'],
             shown.map((row) => [
               companyLink(row, page.scope.query),
-              count(row.sessions),
-              row.tracker_ids.map(nameOf).join(', '),
-              page.ago(row.first_seen_at),
-              page.ago(row.last_seen_at),
               row.industry ?? '–',
-              row.country ?? '–',
+              row.country === null ? '–' : countryName(row.country),
+              ui.fewOf(row.tracker_ids.map(nameOf), 1),
+              ui.count(row.sessions),
+              page.ago(row.last_seen_at),
             ]),
-            { numeric: [1] },
-          )}${pager(
+            { numeric: [4], minor: [1, 2] },
+          )}${ui.pager(
             found.length > PAGE
-              ? `${count(first + 1)} to ${count(first + shown.length)} of ${counted(found.length, 'company', 'companies')}.`
-              : `${counted(found.length, 'company', 'companies')}.`,
+              ? `${ui.count(first + 1)} to ${ui.count(first + shown.length)} of ${ui.counted(found.length, 'company', 'companies')}.`
+              : `${ui.counted(found.length, 'company', 'companies')}.`,
             last !== undefined && first + PAGE < found.length
               ? {
                   path: PATH,
@@ -122,16 +118,36 @@ async function list(page: PageContext): Promise<Reply> {
   });
 }
 
+/** How many sessions of the period a company may still stand behind. */
+function unrevealedNote({ scope }: PageContext, { sessions, isCutShort }: Unrevealed) {
+  if (sessions === 0) return null;
+  const many = `${isCutShort ? 'At least ' : ''}${ui.counted(sessions, 'session')}`;
+  const link = linkTo('/dashboard/sessions', scope.query, { revealed: 'no' });
+  return html`<p class="soft">${many} of the period ${sessions === 1 ? 'is' : 'are'} not revealed. <a href="${link}">See them</a></p>`;
+}
+
 async function csv(page: PageContext): Promise<Reply> {
   const [{ trackers }, { found }] = await Promise.all([
     listTrackers(page),
     find(page, null, REVEALS_IN_A_FILE),
   ]);
-  const nameOf = namesOfTrackers(trackers);
-  const { days } = page.scope.period;
+  const nameOf = ui.namesOfTrackers(trackers);
+  const { trackerId } = page.scope;
   return csvAnswer(
-    `doorplate-companies-${days[0]}-${days.at(-1)}.csv`,
-    ['company', 'website', 'industry', 'country', 'sessions', 'first_seen_at', 'last_seen_at', 'websites'],
+    `doorplate-companies-${fileScope(page.scope, trackerId === null ? null : nameOf(trackerId))}.csv`,
+    [
+      ...[
+        'company',
+        'website',
+        'industry',
+        'country',
+        'sessions',
+        'first_seen_at',
+        'last_seen_at',
+        'websites',
+      ],
+      ...['city', 'region'],
+    ],
     found.map((row: CompanyRow) => [
       row.name,
       row.website,
@@ -141,6 +157,8 @@ async function csv(page: PageContext): Promise<Reply> {
       row.first_seen_at,
       row.last_seen_at,
       row.tracker_ids.map(nameOf).join('; '),
+      row.city,
+      row.region,
     ]),
   );
 }
@@ -153,13 +171,13 @@ async function one(page: PageContext): Promise<Reply> {
     listCompanyVisits(page.reads.db, ofCompany),
   ]);
   const [newest] = visits;
-  const nameOf = namesOfTrackers(trackers);
+  const nameOf = ui.namesOfTrackers(trackers);
   if (newest === undefined) {
     return show(page, {
       title: name === '' ? 'Company' : name,
       section: 'Companies',
       status: 404,
-      content: nothingYet(
+      content: ui.nothingYet(
         'No sessions of this company are kept',
         html`Sessions are kept for ${SESSIONS_KEPT_DAYS} days. <a href="${linkTo(PATH, page.scope.query)}">All companies</a>`,
       ),
@@ -172,27 +190,27 @@ async function one(page: PageContext): Promise<Reply> {
   return show(page, {
     title: String(newest.company.name),
     section: 'Companies',
+    up: [linkTo(PATH, page.scope.query), 'Companies'],
     showsCountry: true,
-    content: html`${facts([
-      ['Sessions', count(visits.length)],
+    content: html`${ui.facts([
+      ['Sessions', ui.count(visits.length)],
       ['First seen', page.time(oldest)],
       ['Last seen', page.time(newest.last_seen_at)],
       ['Websites', [...new Set(visits.map(({ tracker_id }) => nameOf(tracker_id)))].join(', ')],
     ])}
     ${known('Company', newest.company)}
-    ${table(
-      `Sessions of the last ${SESSIONS_KEPT_DAYS} days, those that were seen last first`,
-      ['Session', 'Website', 'Country', 'Last seen', 'Receipt'],
+    ${ui.table(
+      `Sessions of the last ${SESSIONS_KEPT_DAYS} days, the latest first`,
+      ['Session', 'Website', 'Country', 'Seen', 'Receipt'],
       visits.map((row) => [
         html`<a href="/dashboard/sessions/${row.session_id}">${page.time(row.first_seen_at)}</a>`,
         nameOf(row.tracker_id),
-        row.visitor_country ?? 'unknown',
-        page.time(row.last_seen_at),
+        countryName(row.visitor_country),
+        page.ago(row.last_seen_at),
         html`<a href="/dashboard/reveals/${row.reveal_id}">Receipt</a>`,
       ]),
     )}
-    ${visits.length === MAX_VISITS && html`<p class="soft">The newest ${count(MAX_VISITS)} sessions are shown.</p>`}
-    <p><a href="${linkTo(PATH, page.scope.query)}">All companies</a></p>`,
+    ${visits.length === MAX_VISITS && html`<p class="soft">The newest ${ui.count(MAX_VISITS)} sessions are shown.</p>`}`,
   });
 }
 

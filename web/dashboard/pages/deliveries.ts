@@ -13,32 +13,17 @@ import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.t
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { mayChange, type PageContext, type Refused } from '../api.ts';
-import {
-  badge,
-  type Content,
-  copyable,
-  count,
-  counted,
-  facts,
-  field,
-  form,
-  type Html,
-  html,
-  nothingYet,
-  notice,
-  pager,
-  panel,
-  select,
-  table,
-  tableOr,
-} from '../components.ts';
+import { dayLabel } from '../charts.ts';
+import * as ui from '../components.ts';
+import { type Content, type Html, html } from '../components.ts';
 import { type Page, show } from '../layout.ts';
+import { chips, filterMenu, picker } from '../pickers.ts';
 import { type Resource, resourceRoutes, showOne } from '../resource.ts';
 import { filled, get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
 import { instantOf } from '../times.ts';
 import { readHealthOf, resumptionOf, soon, stateBadge, waitForDeliveries } from './webhook-health.ts';
-import { unfinishedText } from './webhooks.ts';
+import { endpointHead, unfinishedText } from './webhooks.ts';
 
 const WEBHOOK = '/v1/webhooks/:webhook_id';
 const DELIVERY = `${WEBHOOK}/deliveries/:delivery_id`;
@@ -65,7 +50,6 @@ const endpointOf = ({ request }: PageContext): string => request.params.webhook_
 const pathOf = ({ request }: PageContext): string => filled(PATH, request.params);
 
 const STATES = [
-  ['', 'All'],
   ['pending', 'Pending'],
   ['delivered', 'Delivered'],
   ['failed', 'Failed'],
@@ -73,7 +57,6 @@ const STATES = [
   ['expired', 'Expired'],
 ] as const;
 const TYPES = [
-  ['', 'All'],
   ['session.created', 'session.created'],
   ['reveal.completed', 'reveal.completed'],
   ['webhook.test', 'webhook.test'],
@@ -92,27 +75,30 @@ function midnight(day: string, daysLater = 0): string | null {
   return text?.startsWith('+') ? null : text;
 }
 
-/** Reads the filters in the address. A wrong filter is ignored; `wrongDays`: dates that are none. `texts`: what the form shows. */
+/** Reads the filters in the address. `texts`: what the form shows. `isWrong`: one of them is not understood. */
 function filtersIn({ query }: PageContext) {
-  const given = (name: string): string => query.get(name)?.trim() ?? '';
+  const given = (name: string): string => (query.get(name)?.trim() ?? '').slice(0, 200);
   const chosen = <Value extends string>(name: string, options: readonly (readonly [Value, string])[]) =>
-    options.find(([value]) => value === given(name))?.[0] ?? ('' as Value);
+    options.map(([value]) => value).find((value) => value === given(name)) ?? null;
   const [, created_at, position] = CURSOR.exec(given('before')) ?? [];
   const texts = {
-    status: chosen('status', STATES),
-    type: chosen('type', TYPES),
-    since: isDay(given('since')) ? given('since') : '',
-    until: isDay(given('until')) ? given('until') : '',
+    status: given('status'),
+    type: given('type'),
+    since: given('since'),
+    until: given('until'),
   };
   const filters = {
-    status: texts.status === '' ? null : texts.status,
-    type: texts.type === '' ? null : texts.type,
-    from: midnight(texts.since),
-    to: midnight(texts.until, 1),
+    status: chosen('status', STATES),
+    type: chosen('type', TYPES),
+    from: isDay(texts.since) ? midnight(texts.since) : null,
+    to: isDay(texts.until) ? midnight(texts.until, 1) : null,
     after: created_at && position && instantOf(created_at) !== null ? { created_at, position } : null,
   };
-  const wrongDays = [given('since'), given('until')].filter((text) => text !== '' && !isDay(text));
-  return { texts, filters, id: given('id').slice(0, 200), wrongDays };
+  const isWrong =
+    (texts.status !== '' && filters.status === null) ||
+    (texts.type !== '' && filters.type === null) ||
+    [texts.since, texts.until].some((text) => text !== '' && !isDay(text));
+  return { texts, filters, id: given('id'), isWrong };
 }
 
 const isAny = (texts: Readonly<Record<string, string>>): boolean =>
@@ -139,18 +125,24 @@ async function findOne(page: PageContext, { id: webhookId, deleted_at }: Webhook
 async function showHistory(page: PageContext, refused: Refused = null): Promise<Reply> {
   const endpoint = await page.api<WebhookBody>('GET', WEBHOOK);
   if (!endpoint.ok) {
-    const content = html`<p><a href="/dashboard/webhooks">All endpoints</a></p>`;
-    return show(page, { title: 'Deliveries', section: 'Webhooks', refused: refused ?? endpoint, content });
+    const up = ['/dashboard/webhooks', 'Webhooks'] as const;
+    return show(page, {
+      title: 'Deliveries',
+      section: 'Webhooks',
+      up,
+      refused: refused ?? endpoint,
+      content: '',
+    });
   }
   return show(page, { ...historyView(page, await loadHistory(page, endpoint.body)), refused });
 }
 
 async function loadHistory(page: PageContext, webhook: WebhookBody) {
   const filtered = filtersIn(page);
-  const { filters, id } = filtered;
+  const { filters, id, isWrong } = filtered;
   const [[health], found] = await Promise.all([
     readHealthOf(page, webhook.id),
-    id === '' ? search(page, webhook, filters) : findOne(page, webhook, id),
+    isWrong ? [] : id === '' ? search(page, webhook, filters) : findOne(page, webhook, id),
   ]);
   const rows = found.slice(0, PAGE).map((row) => ({ ...deliveryFields(row), position: row.position }));
   return { ...filtered, webhook, health, rows, hasMore: found.length > PAGE };
@@ -159,49 +151,69 @@ type History = Awaited<ReturnType<typeof loadHistory>>;
 type Filters = ReturnType<typeof filtersIn>['filters'];
 
 function historyView(page: PageContext, model: History): Page {
-  const { texts, id, wrongDays, webhook, health, rows, hasMore } = model;
+  const { texts, id, webhook, health, rows, hasMore } = model;
   const at = pathOf(page);
   const last = rows.at(-1);
   const next = hasMore && last && { ...texts, before: `${last.created_at},${last.position}` };
   const recover = webhook.deleted_at === null && mayChange(page);
   return {
-    title: `Deliveries to “${webhook.name}”`,
-    section: 'Webhooks',
-    content: html`<form class="filter" method="get" action="${at}">
-      ${select('State', 'status', STATES, texts.status)}
-      ${select('Event', 'type', TYPES, texts.type)}
-      ${field('From', 'since', { type: 'date', value: texts.since })}
-      ${field('To', 'until', { type: 'date', value: texts.until })}
-      ${field('Event or delivery id', 'id', { value: id, maxlength: 200 })}
-      <button class="quiet">Apply</button></form>
-    ${wrongDays.map((text) => notice(html`<p>${text.slice(0, 40)} is not a day; the filter is left out.</p>`))}
-    ${isWaiting(health) && rows.length > 0 && waitingNotice(page, health)}
-    ${tableOr(
+    ...endpointHead(page, webhook, '/deliveries', health),
+    pickers: html`${filterMenu(
+      page,
+      ['since', 'until', 'id'],
+      html`${dayField('From', 'since', texts.since)}
+      ${dayField('To', 'until', texts.until)}
+      ${ui.field('Event or delivery id', 'id', { value: id, maxlength: 200 })}`,
+    )}${picker(page, 'State', 'status', [['', 'All states'], ...STATES], texts.status)}${picker(page, 'Event', 'type', [['', 'All events'], ...TYPES], texts.type)}`,
+    chips: chips(page, [
+      texts.since !== '' && {
+        text: `From ${dayText(texts.since)}`,
+        names: ['since'],
+        error: dayError(texts.since),
+      },
+      texts.until !== '' && {
+        text: `To ${dayText(texts.until)}`,
+        names: ['until'],
+        error: dayError(texts.until),
+      },
+      id !== '' && { text: `Id ${id}`, names: ['id'] },
+    ]),
+    content: html`${isWaiting(health) && rows.length > 0 && waitingNotice(page, health)}
+    ${ui.tableOr(
       emptyHistory(model, at),
       'Deliveries, the newest first',
-      ['Event', 'Queued', 'State', 'Attempts', 'Last attempt'],
+      ['Event', 'State', 'Attempts', 'Last attempt', 'Queued'],
       rows.map((delivery) => [
         html`<a href="${linkTo(`${at}/${delivery.id}`, texts)}">${delivery.type}</a> <small>${shortId(delivery.event_id)}</small>`,
-        page.time(delivery.created_at),
         html`${stateOf(delivery, health)}${detailOf(page, delivery, health)}`,
-        count(delivery.attempts),
+        ui.count(delivery.attempts),
         html`${page.ago(delivery.last_attempt_at, '–')} <small>${failureText(delivery)}</small>`,
+        page.time(delivery.created_at),
       ]),
-      { numeric: [3] },
+      { numeric: [2], minor: [4] },
     )}
-    ${rows.length > 0 && pager(howMany(model), next ? { path: at, query: next, text: 'Older deliveries' } : null)}
-    ${recover && webhook.deliveries.failed + webhook.deliveries.pending > 0 && recoverPanel(webhook)}
-    <p><a href="/dashboard/webhooks/${webhook.id}">The endpoint</a></p>`,
+    ${rows.length > 0 && ui.pager(howMany(model), next ? { path: at, query: next, text: 'Older deliveries' } : null)}
+    ${recover && webhook.deliveries.failed + webhook.deliveries.pending > 0 && recoverPanel(webhook)}`,
   };
+}
+
+const dayText = (text: string): string => (isDay(text) ? dayLabel(text) : text);
+
+const dayError = (text: string): string | false =>
+  text !== '' && !isDay(text) && `“${text}” is not a day, so nothing is found.`;
+
+function dayField(label: string, name: 'since' | 'until', value: string): Html {
+  const error = dayError(value);
+  return ui.field(label, name, { type: 'date', value, ...(error === false ? {} : { error }) });
 }
 
 function emptyHistory({ texts, filters, id, webhook }: History, at: string): Html {
   if (id === '' && filters.after === null && isAny(texts))
-    return nothingYet(
+    return ui.nothingYet(
       'No deliveries yet',
-      html`They appear as events happen. <a href="/dashboard/webhooks/${webhook.id}">Send a test</a> to see one.`,
+      html`They appear as events happen. <a href="/dashboard/webhooks/${webhook.id}/testing">Send a test</a> to see one.`,
     );
-  return nothingYet(
+  return ui.nothingYet(
     filters.after === null ? 'No deliveries match' : 'No older deliveries',
     html`None with these filters in the last 90 days. <a href="${at}">Clear the filters</a>`,
   );
@@ -212,7 +224,7 @@ const shortId = (id: string): string => `…${id.slice(-8)}`;
 
 /** Says once above the list what the pending deliveries of an endpoint wait for that takes none. */
 const waitingNotice = (page: PageContext, health: Waiting): Html =>
-  notice(
+  ui.notice(
     html`<p>${stateBadge(health)} ${
       health.state === 'held_back'
         ? html`Pending deliveries go out ${waitOf(page, health)}.`
@@ -225,14 +237,14 @@ function howMany({ rows, hasMore, webhook: { deliveries }, filters, id }: Histor
   const { status, type, from, to, after } = filters;
   const shown = rows.length;
   const isCounted = type === null && from === null && to === null && after === null && id === '';
-  if (!isCounted) return `${counted(shown, 'delivery', 'deliveries')}${hasMore ? ', and more' : ''}.`;
+  if (!isCounted) return `${ui.counted(shown, 'delivery', 'deliveries')}${hasMore ? ', and more' : ''}.`;
   const all = Object.values(deliveries).reduce((sum, n) => sum + n, 0);
   const total = Math.max(status === null ? all : deliveries[status], shown);
-  return `${count(shown)} of ${counted(total, 'delivery', 'deliveries')}.`;
+  return `${ui.count(shown)} of ${ui.counted(total, 'delivery', 'deliveries')}.`;
 }
 
 const recoverPanel = ({ id, deliveries }: WebhookBody): Html =>
-  panel(
+  ui.panel(
     'Retry after an outage',
     html`<p>${unfinishedText(deliveries)} Choose since when; the next page says how many are retried.</p>
     <p><a class="button quiet" href="/dashboard/webhooks/${id}/recover">Retry all failed…</a></p>`,
@@ -260,8 +272,8 @@ const waitOf = (page: PageContext, health: Waiting): Content =>
     : `when ${resumptionOf(health)}`;
 
 function stateOf({ state }: DeliveryBody, health: EndpointHealth | undefined): Html {
-  if (state !== 'pending') return badge(state, TONES[state]);
-  return badge(isWaiting(health) ? `waiting: ${WAITING[health.state]}` : 'pending', 'wait');
+  if (state !== 'pending') return ui.badge(state, TONES[state]);
+  return ui.badge(isWaiting(health) ? `waiting: ${WAITING[health.state]}` : 'pending', 'wait');
 }
 
 /** Says when a pending delivery is tried next, unless the notice above the list does. */
@@ -296,10 +308,20 @@ function deliveryView(
   return {
     title: `Delivery of ${delivery.type}`,
     section: 'Webhooks',
+    up: [linkTo(at, texts), isAny(texts) ? 'All deliveries' : 'Back to the list'],
+    state: stateOf(delivery, health),
+    // A new cycle of attempts with the same event id.
+    actions:
+      ['delivered', 'failed'].includes(delivery.state) &&
+      mayChange(page) &&
+      ui.form(
+        page,
+        linkTo(`${at}/${delivery.id}/retry`, texts),
+        html`<button${delivery.state === 'delivered' && html` class="quiet"`}>${delivery.state === 'failed' ? 'Retry' : 'Deliver once more'}</button>`,
+      ),
     showsCountry: true,
     content: html`${advice(page, delivery, health, webhookId)}
-    ${facts([
-      ['State', stateOf(delivery, health)],
+    ${ui.facts([
       ['Event', html`<code>${delivery.event_id}</code>`],
       ['Queued', page.time(delivery.created_at)],
       ['Delivered', page.time(delivery.delivered_at, '–')],
@@ -307,27 +329,14 @@ function deliveryView(
       ['Id', html`<code>${delivery.id}</code>`],
     ])}
     ${timeline(page, delivery, attempts)}
-    ${
-      ['delivered', 'failed'].includes(delivery.state) &&
-      mayChange(page) &&
-      form(
-        page,
-        linkTo(`${at}/${delivery.id}/retry`, texts),
-        html`<p>Begins a new cycle of attempts, with the same event id. Nothing is billed.</p>
-        <button>${delivery.state === 'failed' ? 'Retry' : 'Deliver once more'}</button>`,
-      )
-    }
-    <section><h2>What is sent</h2>
-    ${headers(page, delivery)}
-    ${payload(event)}</section>
-    <p><a href="${linkTo(at, texts)}">${isAny(texts) ? 'All deliveries' : 'Back to the list'}</a></p>`,
+    ${ui.panel('What is sent', html`${headers(page, delivery)}${payload(event)}`)}`,
   };
 }
 
 const payload = (event: unknown): Html =>
   event === null || event === undefined
     ? html`<p>The payload is no longer kept.</p>`
-    : html`<h3>Body</h3>${copyable('Body of the event', JSON.stringify(event, null, 2))}
+    : html`<h3>Body</h3>${ui.copyable('Body of the event', JSON.stringify(event, null, 2))}
           <p class="soft">Sent on one line, without these spaces: verify the signature over the bytes that arrive.</p>`;
 
 /** Says what to do about a failure. */
@@ -386,25 +395,25 @@ function advice(
     state === 'pending' &&
     mayChange(page) &&
     html` Then <a href="/dashboard/webhooks/${webhookId}/recover">retry what failed or waits</a>, or wait for the next attempt.`;
-  return html`${notice(html`<p>The last attempt failed: ${failureText(delivery)}. ${helpFor(delivery)}${recover}</p>`)}${reload}`;
+  return html`${ui.notice(html`<p>The last attempt failed: ${failureText(delivery)}. ${helpFor(delivery)}${recover}</p>`)}${reload}`;
 }
 
 function timeline(page: PageContext, { attempts: made }: DeliveryBody, attempts: readonly Attempt[]): Html {
   if (made === 0) return html`<p>No attempt was made yet.</p>`;
-  return html`${table(
+  return html`${ui.table(
     'Attempts, the newest first',
     ['Attempt', 'Started', 'Duration', 'Result'],
     attempts.map((attempt, nth) => [
-      count(made - nth),
+      ui.count(made - nth),
       page.time(attempt.started_at),
-      attempt.duration_ms === null ? '–' : `${count(attempt.duration_ms)} ms`,
+      attempt.duration_ms === null ? '–' : `${ui.count(attempt.duration_ms)} ms`,
       attempt.error === null
-        ? html`${badge('delivered', 'good')} HTTP ${attempt.http_status}`
-        : html`${badge('failed', 'bad')} ${failureText(attempt)}`,
+        ? html`${ui.badge('delivered', 'good')} HTTP ${attempt.http_status}`
+        : html`${ui.badge('failed', 'bad')} ${failureText(attempt)}`,
     ]),
     { numeric: [2] },
   )}
-  ${attempts.length < made && html`<p class="soft">${counted(made - attempts.length, 'earlier attempt is', 'earlier attempts are')} counted and not listed.</p>`}`;
+  ${attempts.length < made && html`<p class="soft">${ui.counted(made - attempts.length, 'earlier attempt is', 'earlier attempts are')} counted and not listed.</p>`}`;
 }
 
 /** The headers of an attempt. */
@@ -417,9 +426,9 @@ function headers(page: PageContext, { event_id, last_attempt_at }: DeliveryBody)
     'webhook-signature: v1,…',
   ];
   return html`<h3>Headers${last_attempt_at !== null && html` of the attempt of ${page.time(last_attempt_at)}`}</h3>
-    ${copyable('Headers', lines.join('\n'))}
+    ${ui.copyable('Headers', lines.join('\n'))}
     <p class="soft">The signature is HMAC-SHA-256 with the signing secret over id, timestamp and body. There are two while a secret is
-      rotated. Timestamp and signature are made anew for each attempt.</p>`;
+      rotated. Each attempt has its own timestamp and signature.</p>`;
 }
 
 async function retry(page: PageContext): Promise<Reply> {

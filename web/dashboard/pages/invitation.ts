@@ -105,7 +105,7 @@ async function join(services: LoginServices, request: ApiRequest): Promise<Reply
   );
   if (accepted.ok) {
     await endEarlier(services, request);
-    return redirectAfterPost('/dashboard', 'joined', loginCookie(accepted.value));
+    return redirectAfterPost('/dashboard?said=logged-in', 'joined', loginCookie(accepted.value));
   }
   const now = await find(services, request);
   // Of two browsers with the same link one was first.

@@ -11,23 +11,8 @@ import {
 } from '../../../queries/partners/partners.ts';
 import type { KeyChanges } from '../../../write-api/partners/keys.ts';
 import { commandOf, errorAnswer, isOwner, type PageContext, type Refused, textOf } from '../api.ts';
-import {
-  badge,
-  checkbox,
-  count,
-  counted,
-  facts,
-  field,
-  form,
-  html,
-  noMatch,
-  nothingYet,
-  proofField,
-  searched,
-  searchForm,
-  secretOnce,
-  tableOr,
-} from '../components.ts';
+import * as ui from '../components.ts';
+import { html } from '../components.ts';
 import { show } from '../layout.ts';
 import { action, type Done, type Found, resourceRoutes } from '../resource.ts';
 import { get, type PageRoute, post } from '../routes.ts';
@@ -45,17 +30,17 @@ const within = (usual: KeyLimits, ceilings: KeyCeilings): KeyLimits => ({
 
 const atMost = (ceiling: number): string => `At most ${ceiling}.`;
 
-const limitFields = (limits: KeyLimits, ceilings: KeyCeilings) => html`
-  ${field('Requests a second', 'requests_per_second', { type: 'number', min: 1, value: numberText(limits.requests_per_second), required: true, hint: atMost(ceilings.requests_per_second) })}
-  ${field('New enrichments a day', 'new_enrichments_per_day', {
+const limitFields = (limits: KeyLimits, ceilings: KeyCeilings) => html`<div class="row">
+  ${ui.field('Requests a second', 'requests_per_second', { type: 'number', min: 1, value: numberText(limits.requests_per_second), required: true, hint: atMost(ceilings.requests_per_second) })}
+  ${ui.field('New enrichments a day', 'new_enrichments_per_day', {
     type: 'number',
     min: 0,
     value: limits.new_enrichments_per_day === null ? '' : numberText(limits.new_enrichments_per_day),
     hint: `${ceilings.new_enrichments_per_day === null ? 'Empty: no cap.' : atMost(ceilings.new_enrichments_per_day)} 0: saved addresses only.`,
   })}
-  ${field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: numberText(limits.pending_enrichments), required: true, hint: `Unfinished ones of all keys together. ${atMost(ceilings.pending_enrichments)}` })}
-  ${field('Expires', 'expires_at', { type: 'datetime-local', value: minuteOf(limits.expires_at), hint: 'UTC. Empty: never.' })}
-  ${(ceilings.company_signals || limits.company_signals) && checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
+  ${ui.field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: numberText(limits.pending_enrichments), required: true, hint: `Unfinished ones of all keys together. ${atMost(ceilings.pending_enrichments)}` })}
+  ${ui.field('Expires', 'expires_at', { type: 'datetime-local', value: minuteOf(limits.expires_at), hint: 'UTC. Empty: never.' })}</div>
+  ${(ceilings.company_signals || limits.company_signals) && ui.checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
 
 const minuteOf = (expiresAt: string | null): string => expiresAt?.slice(0, 16) ?? '';
 
@@ -87,12 +72,13 @@ const PATH = '/dashboard/keys';
 const MISSING = errorAnswer(404, 'key_not_found', 'There is no such key.');
 
 export const keyPages = (changes: KeyChanges): PageRoute[] => [
-  get(PATH, (page) => list(changes, page)),
+  get(PATH, (page) => list(page)),
+  get(`${PATH}/new`, (page) => createPage(changes, page), { needs: 'owner' }),
   post(PATH, 'owner', (page) => create(changes, page), { needsProof: true }),
   ...resourceRoutes<UsedKey>({
     path: `${PATH}/:key_id`,
     find,
-    missing: (page, why) => list(changes, page, why),
+    missing: (page, why) => list(page, why),
     show: showKey,
     actions: [
       action('', 'owner', (page) => update(changes, page), 'key-updated', {
@@ -112,7 +98,7 @@ function askRevoke(page: PageContext, key: UsedKey) {
   return {
     title: `Revoke the key “${key.name}”?`,
     section: 'Keys',
-    text: html`<p>Whoever calls with it is refused within a second. It cannot be brought back. It was last used
+    text: html`<p>Calls with this key are refused within a second. The key cannot be brought back. It was last used
         ${page.time(key.used_at)}.</p>`,
     button: 'Revoke the key',
     back: PATH,
@@ -134,70 +120,77 @@ async function ceilingsOf({ reads, user }: PageContext): Promise<KeyCeilings> {
   return partner;
 }
 
-async function list({ usualLimits }: KeyChanges, page: PageContext, refused: Refused = null): Promise<Reply> {
+async function list(page: PageContext, refused: Refused = null): Promise<Reply> {
   const { reads, user, request } = page;
-  const [keys, ceilings] = await Promise.all([
-    listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt)).then((all) =>
-      withUses(reads.db, all),
-    ),
-    ceilingsOf(page),
-  ]);
-  const shown = searched(page, keys, ({ name, key_id }) => `${name} ${key_id}`);
+  const listed = await listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt));
+  const keys = await withUses(reads.db, listed);
+  const shown = ui.searched(page, keys, ({ name, key_id }) => `${name} ${key_id}`);
   return show(page, {
     title: 'Keys',
     section: 'Keys',
     refused,
-    content: html`${keys.length > FEW && searchForm(page)}
-    ${tableOr(
+    pickers: keys.length > FEW && ui.searchForm(page),
+    actions: isOwner(page) && html`<a class="button" href="${PATH}/new">Create a key</a>`,
+    content: html`${ui.tableOr(
       keys.length > 0
-        ? noMatch(PATH)
-        : nothingYet(
+        ? ui.noMatch(PATH)
+        : ui.nothingYet(
             'No keys yet',
             'Your servers call the API with a key, which an owner of the team creates.',
           ),
-      counted(shown.length, 'API key'),
-      ['Name', 'State', 'Requests a second', 'New enrichments a day', 'Last used', 'Expires', 'Created'],
+      ui.counted(shown.length, 'API key'),
+      ['Key', 'State', 'Last used', 'Requests a second', 'New enrichments a day', 'Expires'],
       shown.map((key) => [
         html`<a href="${PATH}/${key.key_id}">${key.name}</a>`,
         stateOf(key, page),
-        count(key.requests_per_second),
-        key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
         page.ago(key.used_at),
+        ui.count(key.requests_per_second),
+        key.new_enrichments_per_day === null ? 'no cap' : ui.count(key.new_enrichments_per_day),
         page.time(key.expires_at),
-        page.time(key.created_at),
       ]),
-      { numeric: [2, 3] },
+      { numeric: [3, 4], isWhole: true },
     )}
-    <p><a href="/dashboard/usage">Which key uses what</a></p>
-    ${
-      !isOwner(page)
-        ? html`<p>Owners of the team create and change keys.</p>`
-        : html`<section class="panel"><h2>Create a key</h2>
-    <p>A partner can have ${counted(ceilings.keys, 'active key')}.</p>${form(
+    <p class="soft">${!isOwner(page) && 'Owners of the team create and change keys. '}<a href="/dashboard/usage">Which key uses what</a></p>`,
+  });
+}
+
+async function createPage(
+  { usualLimits }: KeyChanges,
+  page: PageContext,
+  refused: Refused = null,
+): Promise<Reply> {
+  const ceilings = await ceilingsOf(page);
+  return show(page, {
+    title: 'Create a key',
+    section: 'Keys',
+    up: [PATH, 'Keys'],
+    refused,
+    content: html`<section class="panel">${ui.form(
       page,
       PATH,
-      html`${field('Name', 'name', { value: textOf(page, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}
-      ${limitFields(refused ? limitsIn(page) : within(usualLimits, ceilings), ceilings)}${proofField(page)}<button>Create the key</button>`,
-    )}</section>`
-    }`,
+      html`${ui.field('Name', 'name', { value: textOf(page, 'name'), required: true, maxlength: 100, hint: 'What uses it: “billing server”, for example.' })}
+      <h2>Limits</h2>
+      ${limitFields(refused ? limitsIn(page) : within(usualLimits, ceilings), ceilings)}${ui.proofField(page)}<button>Create the key</button>`,
+    )}
+    <p class="soft">Your account can have ${ui.counted(ceilings.keys, 'active key')}.</p></section>`,
   });
 }
 
 function stateOf({ revoked_at, expires_at }: KeyRow, { request }: PageContext) {
-  if (revoked_at !== null) return badge('revoked', 'off');
-  if (expires_at !== null && Date.parse(expires_at) <= request.receivedAt) return badge('expired', 'off');
-  return badge('active', 'good');
+  if (revoked_at !== null) return ui.badge('revoked', 'off');
+  if (expires_at !== null && Date.parse(expires_at) <= request.receivedAt) return ui.badge('expired', 'off');
+  return ui.badge('active', 'good');
 }
 
 async function create(changes: KeyChanges, page: PageContext): Promise<Reply> {
   const name = textOf(page, 'name');
   const made = await changes.create(page.user.partner_id, name, limitsIn(page), commandOf(page));
-  if (!made.ok) return list(changes, page, made);
+  if (!made.ok) return createPage(changes, page, made);
   return show(page, {
     title: 'Your new key',
     section: 'Keys',
     status: 201,
-    content: html`${secretOnce(`Key “${name}”`, made.api_key)}
+    content: html`${ui.secretOnce(`Key “${name}”`, made.api_key)}
       <p><a class="button" href="${PATH}">I have kept it</a></p>`,
   });
 }
@@ -205,32 +198,33 @@ async function create(changes: KeyChanges, page: PageContext): Promise<Reply> {
 async function showKey(page: PageContext, key: UsedKey, refused: Refused): Promise<Reply> {
   const ceilings = await ceilingsOf(page);
   return show(page, {
-    title: `Key “${key.name}”`,
+    title: key.name,
     section: 'Keys',
+    up: [PATH, 'Keys'],
+    state: stateOf(key, page),
     refused,
-    content: html`<p>${stateOf(key, page)} <code>${key.key_id}</code>, created ${page.time(key.created_at)}, last used ${page.time(key.used_at)}.</p>
+    content: html`<p class="soft"><code>${key.key_id}</code>, created ${page.time(key.created_at)}, last used ${page.time(key.used_at)}.</p>
     ${
       !isOwner(page)
         ? limitFacts(page, key)
         : key.revoked_at === null
-          ? html`${form(page, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(page) : key, ceilings)}${proofField(page)}<button>Change the limits</button>`)}
-          <section><h2>Revoke</h2><p>Ends the key for ever.
-          <a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
+          ? html`${ui.panel('Limits', ui.form(page, `${PATH}/${key.key_id}`, html`${limitFields(refused ? limitsIn(page) : key, ceilings)}${ui.proofField(page)}<button>Change the limits</button>`))}
+          <section class="panel danger"><h2>Revoke</h2><p>Ends the key for ever.</p>
+          <p><a class="button danger" href="${PATH}/${key.key_id}/revoke">Revoke the key…</a></p></section>`
           : html`<p>Revoked ${page.time(key.revoked_at)}.</p>`
-    }
-    <p><a href="${PATH}">All keys</a></p>`,
+    }`,
   });
 }
 
 /** What a user sees who may not change it. */
 const limitFacts = (page: PageContext, key: KeyRow) =>
-  facts([
-    ['Requests a second', count(key.requests_per_second)],
+  ui.facts([
+    ['Requests a second', ui.count(key.requests_per_second)],
     [
       'New enrichments a day',
-      key.new_enrichments_per_day === null ? 'no cap' : count(key.new_enrichments_per_day),
+      key.new_enrichments_per_day === null ? 'no cap' : ui.count(key.new_enrichments_per_day),
     ],
-    ['Pending enrichments', count(key.pending_enrichments)],
+    ['Pending enrichments', ui.count(key.pending_enrichments)],
     ['Expires', page.time(key.expires_at)],
   ]);
 

@@ -1,5 +1,13 @@
 import type { ApiRequest, Reply } from '../../../http/contract/route.ts';
-import { deviceIn, loginAndDeviceCookies, noLoginCookie, redirectAfterPost, tokenIn } from '../answers.ts';
+import {
+  afterFlash,
+  deviceIn,
+  flashIn,
+  loginAndDeviceCookies,
+  noLoginCookie,
+  redirectAfterPost,
+  tokenIn,
+} from '../answers.ts';
 import { alert, field, html } from '../components.ts';
 import { flashMessage, showBare } from '../layout.ts';
 import { tooManyAttempts } from '../passwords.ts';
@@ -21,9 +29,16 @@ export const loginPages = (services: LoginServices): OpenRoute[] => [
   {
     method: 'GET',
     path: '/dashboard/login',
-    handle: ({ query }) => {
-      const given = new URLSearchParams(query);
-      return loginPage({ next: ownPath(given.get('next')), flash: flashMessage(given.get('said')) });
+    handle: (request) => {
+      const given = new URLSearchParams(request.query);
+      // A browser without cookies is told by the address, unless that was opened by itself.
+      const isLed = given.get('said') === 'no-cookie' && request.header('referer') !== undefined;
+      const said = flashIn(request);
+      const page = loginPage({
+        next: ownPath(given.get('next')),
+        flash: flashMessage(isLed ? 'no-cookie' : said),
+      });
+      return said === null ? page : afterFlash(page);
     },
   },
   { method: 'POST', path: '/dashboard/login', handle: (request) => logIn(services, request) },
@@ -52,7 +67,7 @@ const loginPage = ({ next, name = '', error, flash, status = 200, retryAfter }: 
       ${field('Password', 'password', { type: 'password', required: true, autocomplete: 'current-password' })}
       <button>Log in</button>
     </form>
-    <p><small>No login yet? An owner of your team invites you, and whoever runs this service makes the first user with
+    <p><small>No login yet? An owner of your team invites you. The operator of this service creates the first user with
       <code>doorplate user create</code>. The dashboard needs https, or a browser on the same machine.</small></p>`,
     status,
     retryAfter,
@@ -94,11 +109,8 @@ function begun(
   { token, device }: { token: string; device: string },
 ): Reply {
   const keepsCookies = deviceIn(request.header('cookie')) !== null;
-  return redirectAfterPost(
-    next,
-    keepsCookies ? undefined : 'logged-in',
-    loginAndDeviceCookies(token, device),
-  );
+  const path = keepsCookies ? next : `${next}${next.includes('?') ? '&' : '?'}said=logged-in`;
+  return redirectAfterPost(path, undefined, loginAndDeviceCookies(token, device));
 }
 
 interface CodeShown extends Pick<Shown, 'next' | 'error' | 'status' | 'retryAfter'> {
@@ -120,7 +132,7 @@ const codePage = ({ next, secondStep, error, status = 200, retryAfter }: CodeSho
       })}
       <button>Log in</button> <a class="button quiet" href="/dashboard/login">Start again</a>
     </form>
-    <p><small>Neither phone nor recovery codes? An owner of your team, or whoever runs this service, can turn the second factor
+    <p><small>Neither phone nor recovery codes? An owner of your team, or the operator of this service, can turn the second factor
       off.</small></p>`,
     status,
     retryAfter,

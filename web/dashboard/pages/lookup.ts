@@ -2,10 +2,12 @@ import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { shellQuoted } from '../../../http/contract/shell-text.ts';
 import { findCallingKey, listLatestKeys } from '../../../queries/partners/partners.ts';
+import type { KeyChanges } from '../../../write-api/partners/keys.ts';
 import { redirectAfterPost } from '../answers.ts';
 import {
   type Api,
   type ApiAnswer,
+  commandOf,
   type ErrorAnswer,
   errorAnswer,
   isOwner,
@@ -13,18 +15,8 @@ import {
   type PageContext,
   textOf,
 } from '../api.ts';
-import {
-  alert,
-  badge,
-  type Content,
-  copyable,
-  facts,
-  field,
-  form,
-  html,
-  nothingYet,
-  select,
-} from '../components.ts';
+import * as ui from '../components.ts';
+import { type Content, html } from '../components.ts';
 import { show } from '../layout.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
@@ -47,9 +39,10 @@ interface LookupBody {
 const PATH = '/dashboard/lookup';
 
 /** One address, asked for as the API would be: with a key of the partner's, whose limits and usage it counts against. */
-export const lookupPages: readonly PageRoute[] = [
+export const lookupPages = (changes: KeyChanges): PageRoute[] => [
   get(PATH, (page) => lookup(page)),
   post(PATH, 'member', submit),
+  post(`${PATH}/first-key`, 'owner', (page) => lookUpWithFirstKey(changes, page)),
 ];
 
 /** The API as a key of the partner calls it, with its limits and its usage; null: there is no such key, or it cannot be used now. */
@@ -68,18 +61,20 @@ async function lookup(page: PageContext, failed: ErrorAnswer | null = null): Pro
     return show(page, {
       title: 'Look up',
       section: 'Look up',
-      content: nothingYet(
+      refused: failed,
+      content: html`${ui.nothingYet(
         'No key yet',
-        html`A lookup is made with one of your keys, within its limits. ${isOwner(page) ? html`<a href="/dashboard/keys">Create a key</a>` : 'An owner of your team creates keys.'}`,
-      ),
+        html`A lookup is made with one of your keys, within its limits. ${isOwner(page) ? 'The first one is made with it: nobody sees it, and only this page uses it.' : 'An owner of your team creates keys.'}`,
+      )}
+      ${isOwner(page) && ui.form(page, `${PATH}/first-key`, html`${addressField(ip)}<button>Create a key and look up</button>`, 'filter')}`,
     });
   }
   // A page with an address alone only fills in the form, and so does a link of another site: asking is counted.
   const shows = failed === null && ip !== '' && page.query.has('key_id') && !isFromElsewhere(page);
   const api = shows ? await asKey(page, asked) : null;
   const answer = api === null ? null : await api<LookupBody>('GET', '/v1/lookup', { query: { ip } });
-  const fields = html`${field('IP address', 'ip', { value: ip, required: true, maxlength: 45, hint: 'IPv4 or IPv6, public.' })}
-    ${select(
+  const fields = html`${addressField(ip)}
+    ${ui.select(
       'With key',
       'key_id',
       keys.map(({ key_id, name }) => [key_id, name] as const),
@@ -92,8 +87,8 @@ async function lookup(page: PageContext, failed: ErrorAnswer | null = null): Pro
     refused: failed ?? (shows && api === null ? UNUSABLE : null),
     content: html`${
       mayChange(page)
-        ? form(page, PATH, fields, 'filter')
-        : html`<form class="filter" method="get" action="${PATH}">${fields}</form>`
+        ? ui.form(page, PATH, fields, 'panel row')
+        : html`<form class="panel row" method="get" action="${PATH}">${fields}</form>`
     }
     <p class="soft">Counts as a request of the key. An address that nobody has asked for yet is enriched, which counts towards the
       key's new enrichments of the day. A lookup costs no unit.</p>
@@ -101,6 +96,9 @@ async function lookup(page: PageContext, failed: ErrorAnswer | null = null): Pro
     ${ip !== '' && curls(page.publicUrl, ip)}`,
   });
 }
+
+const addressField = (ip: string): Content =>
+  ui.field('IP address', 'ip', { value: ip, required: true, maxlength: 45, hint: 'IPv4 or IPv6, public.' });
 
 const UNUSABLE = errorAnswer(
   409,
@@ -119,21 +117,18 @@ type Answer = ApiAnswer<LookupBody>;
 function result(page: PageContext, answer: Answer, ip: string): Content {
   if (!answer.ok) {
     return answer.code === 'not_requested'
-      ? nothingYet(
-          'Not looked up yet',
-          `Nobody has asked for ${ip} yet. Press “Look up” to have it enriched.`,
-        )
-      : alert(answer);
+      ? ui.nothingYet('Not looked up yet', `${ip} was never looked up. Press “Look up” to enrich it.`)
+      : ui.alert(answer);
   }
   const { body } = answer;
   if (body.status !== 'complete') {
-    return html`<p class="notice" role="status">${badge('enriching', 'wait')} The providers are being asked since
+    return html`<p class="notice wait" role="status">${ui.badge('enriching', 'wait')} The providers are being asked since
       ${page.time(body.submitted_at ?? null, 'a moment ago')}. This page fills itself in.
       <a class="reload" href="">Look again</a></p>${json(body)}`;
   }
   return html`<h2>${body.ip}</h2>
     ${resultCard({ match_type: body.match_type ?? null, company: body.company ?? null, network: body.network ?? null })}
-    ${facts([
+    ${ui.facts([
       ['Enriched', page.time(body.enriched_at ?? null)],
       ['Fresh until', page.time(body.fresh_until ?? null)],
       [
@@ -146,19 +141,40 @@ function result(page: PageContext, answer: Answer, ip: string): Content {
 }
 
 const json = (body: unknown): Content =>
-  html`<section><h2>JSON</h2>${copyable('JSON answer', JSON.stringify(body, null, 2))}</section>`;
+  ui.panel('JSON', ui.copyable('JSON answer', JSON.stringify(body, null, 2)));
 
 const curls = (publicUrl: string, ip: string): Content =>
-  html`<section><h2>The same with curl</h2>${copyable(
-    'curl command',
-    `curl -H "Authorization: Bearer $DOORPLATE_API_KEY" -H "Content-Type: application/json" \\
+  ui.panel(
+    'The same with curl',
+    ui.copyable(
+      'curl command',
+      `curl -H "Authorization: Bearer $DOORPLATE_API_KEY" -H "Content-Type: application/json" \\
   -d ${shellQuoted(JSON.stringify({ ip }))} ${shellQuoted(`${publicUrl}/v1/lookup`)}`,
-  )}</section>`;
+    ),
+  );
 
 async function submit(page: PageContext): Promise<Reply> {
-  const [ip, key_id] = [textOf(page, 'ip'), textOf(page, 'key_id')];
+  const key_id = textOf(page, 'key_id');
   const api = await asKey(page, key_id);
-  if (api === null) return lookup(page, UNUSABLE);
+  return api === null ? lookup(page, UNUSABLE) : lookUp(page, api, key_id);
+}
+
+async function lookUp(page: PageContext, api: Api, key_id: string): Promise<Reply> {
+  const ip = textOf(page, 'ip');
   const answer = await api<LookupBody>('POST', '/v1/lookup', { body: { ip } });
   return answer.ok ? redirectAfterPost(linkTo(PATH, { ip, key_id })) : lookup(page, answer);
+}
+
+/** Makes a key that nobody has seen, so that it gives nobody access, for an account without any. */
+async function lookUpWithFirstKey({ create, usualLimits }: KeyChanges, page: PageContext): Promise<Reply> {
+  const { reads, user, request } = page;
+  const keysNow = () => listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt), 0);
+  if ((await keysNow()).length === 0) {
+    const made = await create(user.partner_id, 'Dashboard', usualLimits, commandOf(page));
+    if (!made.ok) return lookup(page, made);
+  }
+  const [key] = await keysNow();
+  if (key === undefined) return lookup(page, UNUSABLE);
+  const api = await asKey(page, key.key_id);
+  return api === null ? lookup(page, UNUSABLE) : lookUp(page, api, key.key_id);
 }

@@ -5,7 +5,7 @@ import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts
 import type { RecoveryBody } from '../../../read-api/webhooks/recovery-schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { errorAnswer, type PageContext, type Refused, textOf } from '../api.ts';
-import { count, counted, facts, field, form, html, notice, panel } from '../components.ts';
+import { count, counted, facts, field, form, html, meter, notice, panel } from '../components.ts';
 import { show } from '../layout.ts';
 import { filled, get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
@@ -60,8 +60,14 @@ async function choose(page: PageContext, refused: Refused = null): Promise<Reply
   const endpoint = await page.api<WebhookBody>('GET', WEBHOOK);
   const at = pathOf(page);
   if (!endpoint.ok) {
-    const content = html`<p><a href="/dashboard/webhooks">All endpoints</a></p>`;
-    return show(page, { title: 'Retry after an outage', section: 'Webhooks', refused: endpoint, content });
+    const up = ['/dashboard/webhooks', 'Webhooks'] as const;
+    return show(page, {
+      title: 'Retry after an outage',
+      section: 'Webhooks',
+      up,
+      refused: endpoint,
+      content: '',
+    });
   }
   const { id, name } = endpoint.body;
   const zone = page.user.time_zone;
@@ -78,10 +84,11 @@ async function choose(page: PageContext, refused: Refused = null): Promise<Reply
   return show(page, {
     title: `Retry deliveries to “${name}”`,
     section: 'Webhooks',
+    up: [`${at}/deliveries`, 'All deliveries'],
     refused: refused ?? (asked !== '' && since === null ? NO_TIME : null),
     content: html`<p>Choose when the outage began. Deliveries that were queued since then are retried, once each, if they failed or wait
         because earlier attempts failed. Each begins a new cycle of attempts with the same event id. Nothing is billed.</p>
-    <form class="filter" method="get" action="${at}/recover">
+    <form class="panel row" method="get" action="${at}/recover">
       ${field('Queued since', 'since', {
         type: 'datetime-local',
         required: true,
@@ -89,9 +96,8 @@ async function choose(page: PageContext, refused: Refused = null): Promise<Reply
         hint: zone,
       })}
       <button class="quiet">Count</button></form>
-    ${health && health.state !== 'healthy' && health.state !== 'unused' && notice(html`<p>${stateBadge(health)} ${stateDetail(page, health)}. Mend the receiver first: what fails again waits again.</p>`)}
-    ${since !== null && found !== null && countPanel(page, at, since, found)}
-    <p><a href="${at}/deliveries">All deliveries</a></p>`,
+    ${health && health.state !== 'healthy' && health.state !== 'unused' && notice(html`<p>${stateBadge(health)} ${stateDetail(page, health)}. Fix the receiver first: what fails again waits again.</p>`)}
+    ${since !== null && found !== null && countPanel(page, at, since, found)}`,
   });
 }
 
@@ -134,8 +140,14 @@ async function progress(page: PageContext): Promise<Reply> {
   const found = await page.api<RecoveryBody>('GET', `${WEBHOOK}/recoveries/:recovery_id`);
   const at = pathOf(page);
   if (!found.ok) {
-    const content = html`<p><a href="${at}/deliveries">All deliveries</a></p>`;
-    return show(page, { title: 'Retry after an outage', section: 'Webhooks', refused: found, content });
+    const up = [`${at}/deliveries`, 'All deliveries'] as const;
+    return show(page, {
+      title: 'Retry after an outage',
+      section: 'Webhooks',
+      up,
+      refused: found,
+      content: '',
+    });
   }
   const { since, created_at, deliveries, pending, delivered, failed, cancelled, expired } = found.body;
   const [health] = await readHealthOf(page, webhook_id);
@@ -147,16 +159,17 @@ async function progress(page: PageContext): Promise<Reply> {
   return show(page, {
     title: isDone ? 'Retry done' : 'Retry under way',
     section: 'Webhooks',
+    up: [`${at}/deliveries`, 'All deliveries'],
     content: html`${
       isDone
         ? notice(
-            html`<p>Done: ${counted(delivered, 'delivery', 'deliveries')} of ${count(deliveries)} arrived.${failed > 0 && html` ${count(failed)} failed again.`}</p>`,
+            html`<p>Done: ${counted(delivered, 'delivery', 'deliveries')} of ${count(deliveries)} arrived.${failed > 0 && html` ${count(failed)} failed again.`}${cancelled > 0 && html` ${count(cancelled)} waited no more when their turn came.`}</p>`,
             failed === 0 ? 'good' : 'wait',
           )
         : html`<p class="reload" role="status">${count(deliveries - pending)} of ${counted(deliveries, 'delivery', 'deliveries')} done. This page looks again by itself.</p>`
     }
     ${health && isStuck && !isDone && notice(html`<p>${stateBadge(health)} ${stateDetail(page, health)}. The deliveries wait until ${health.state === 'held_back' ? 'the endpoint answers' : resumptionOf(health)}.</p>`)}
-    ${deliveries > 0 && html`<p><progress max="${deliveries}" value="${delivered}" aria-label="Arrived">${count(delivered)}</progress></p>`}
+    ${deliveries > 0 && meter(delivered / deliveries, 'good')}
     ${facts([
       ['Queued since', page.time(since)],
       ['Began', page.time(created_at)],
@@ -167,7 +180,6 @@ async function progress(page: PageContext): Promise<Reply> {
       ['Cancelled', count(cancelled)],
       ['Expired', count(expired)],
     ])}
-    <noscript><p><a href="${at}/recoveries/${recovery_id}">Look again</a></p></noscript>
-    <p><a href="${at}/deliveries">All deliveries</a> · <a href="${at}">The endpoint</a></p>`,
+    <noscript><p><a href="${at}/recoveries/${recovery_id}">Look again</a></p></noscript>`,
   });
 }

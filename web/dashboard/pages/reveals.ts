@@ -4,20 +4,13 @@ import type { RevealBody } from '../../../read-api/reveals/schemas.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { type ErrorAnswer, listTrackers, type PageContext, type Refused, textOf } from '../api.ts';
-import {
-  alert,
-  badge,
-  type Content,
-  counted,
-  facts,
-  form,
-  html,
-  namesOfTrackers,
-  nothingYet,
-  table,
-} from '../components.ts';
+import * as ui from '../components.ts';
+import { type Content, html } from '../components.ts';
+import { countryName } from '../countries.ts';
 import { ask, show } from '../layout.ts';
+import { unitsText } from '../price.ts';
 import { filled, get, type PageRoute, post } from '../routes.ts';
+import { sum } from './overview.ts';
 import { readRevealsOf } from './sessions.ts';
 
 /** Reveals of a company, and their results. */
@@ -36,7 +29,7 @@ const MAX_SESSIONS = 50;
 /** The list, with its filters, that the sessions were selected in. */
 function backIn(given: URLSearchParams): string {
   const back = given.get('back') ?? '';
-  return /^\/dashboard\/sessions(\?[\w.~%&=+-]*)?$/.test(back) ? back : '/dashboard/sessions';
+  return /^\/dashboard\/sessions(\?[\w.~%&=+*-]*)?$/.test(back) ? back : '/dashboard/sessions';
 }
 
 /** Says what the selected sessions will cost. Those that were revealed before are left out: their result is known. */
@@ -59,7 +52,7 @@ async function askRevealSeveral(page: PageContext): Promise<Reply> {
   if (fresh.length === 0) {
     return show(page, {
       ...head,
-      content: nothingYet(
+      content: ui.nothingYet(
         selected.length === 0 ? 'No session is selected' : 'Nothing to reveal',
         html`${
           selected.length === 0
@@ -69,28 +62,28 @@ async function askRevealSeveral(page: PageContext): Promise<Reply> {
       ),
     });
   }
-  const nameOf = namesOfTrackers(trackers);
+  const nameOf = ui.namesOfTrackers(trackers);
   return show(page, {
     ...head,
     showsCountry: true,
-    content: html`<section class="confirm"><p>This costs <strong>at most ${counted(fresh.length, 'unit')}</strong>: one for each
+    content: html`<section class="confirm"><p>This costs <strong>at most ${unitsText(page.reads.price, fresh.length)}</strong>: one for each
         session whose company or network is found, and nothing for the others.</p>
-      ${revealed.size > 0 && html`<p>${counted(revealed.size, 'selected session is', 'selected sessions are')} revealed already and left out.</p>`}
-      ${form(
+      ${revealed.size > 0 && html`<p>${ui.counted(revealed.size, 'selected session is', 'selected sessions are')} revealed already and left out.</p>`}
+      ${ui.form(
         page,
         '/dashboard/sessions/reveal',
         html`<input type="hidden" name="back" value="${back}">
         ${fresh.map(({ session_id }) => html`<input type="hidden" name="session" value="${session_id} ${randomUUID()}">`)}
-        <button>Reveal ${counted(fresh.length, 'session')}, for at most ${counted(fresh.length, 'unit')}</button>
+        <button>Reveal ${ui.counted(fresh.length, 'session')}, for at most ${ui.counted(fresh.length, 'unit')}</button>
         <a class="button quiet" href="${back}">Cancel</a>`,
       )}</section>
-    ${table(
+    ${ui.table(
       'Sessions that will be revealed',
-      ['Session', 'Website', 'Country', 'Last seen'],
+      ['Session', 'Website', 'Country', 'Seen'],
       fresh.map((session) => [
         html`<a href="/dashboard/sessions/${session.session_id}">${page.time(session.first_seen_at)}</a>`,
         nameOf(session.tracker_id),
-        session.visitor_country ?? 'unknown',
+        countryName(session.visitor_country),
         page.ago(session.last_seen_at),
       ]),
     )}`,
@@ -124,21 +117,25 @@ async function revealSeveral(page: PageContext): Promise<Reply> {
     if (revealed.ok) done.push(revealed.body);
     else left.push({ pair: [session_id, idempotencyKey], why: revealed });
   }
-  if (left.length === 0) return redirectAfterPost(back, 'sessions-revealed');
+  if (left.length === 0) {
+    const units = sum(done, ({ billable_units }) => billable_units);
+    const pending = done.filter(({ status }) => status !== 'complete').length;
+    return redirectAfterPost(back, `revealed-${done.length}-${units}-${pending}`);
+  }
   const [first] = left;
   return show(page, {
     title: 'Reveal the selected sessions',
     section: 'Sessions',
     status: first?.why.status ?? 503,
-    content: html`${first && alert(first.why)}
-      <p>${counted(done.length, 'session is', 'sessions are')} revealed, ${counted(left.length, 'session is', 'sessions are')} not
+    content: html`${first && ui.alert(first.why)}
+      <p>${ui.counted(done.length, 'session is', 'sessions are')} revealed, ${ui.counted(left.length, 'session is', 'sessions are')} not
         yet. Send the rest again from this page: each is revealed once, however often it is sent.</p>
-      ${form(
+      ${ui.form(
         page,
         '/dashboard/sessions/reveal',
         html`<input type="hidden" name="back" value="${back}">
         ${left.map(({ pair }) => html`<input type="hidden" name="session" value="${pair.join(' ')}">`)}
-        <button>Reveal the other ${counted(left.length, 'session')}, for at most ${counted(left.length, 'unit')}</button>
+        <button>Reveal the other ${ui.counted(left.length, 'session')}, for at most ${ui.counted(left.length, 'unit')}</button>
         <a class="button quiet" href="${back}">Cancel</a>`,
       )}`,
   });
@@ -164,7 +161,8 @@ const missing = (page: PageContext, title: string, refused: Refused): Reply =>
     title,
     section: 'Sessions',
     refused,
-    content: html`<p><a href="/dashboard/sessions">All sessions</a></p>`,
+    up: ['/dashboard/sessions', 'Sessions'],
+    content: '',
   });
 
 /** The page contains the idempotency key: a form that is sent twice, or again after a failure, is one reveal. */
@@ -174,7 +172,7 @@ function question(page: PageContext, idempotencyKey: string, warning: Content, r
     title: 'Reveal the company?',
     section: 'Sessions',
     refused,
-    text: html`<p>This costs <strong>one unit</strong> if anything is found about the visitor's company or network, and
+    text: html`<p>This costs <strong>${unitsText(page.reads.price, 1)}</strong> if anything is found about the visitor's company or network, and
         nothing if not.</p>${warning}`,
     action: `${at}/reveal`,
     button: 'Reveal, for one unit',
@@ -187,7 +185,11 @@ function question(page: PageContext, idempotencyKey: string, warning: Content, r
 async function reveal(page: PageContext): Promise<Reply> {
   const idempotencyKey = textOf(page, 'idempotency_key');
   const revealed = await page.api<RevealBody>('POST', '/v1/sessions/:session_id/reveal', { idempotencyKey });
-  if (revealed.ok) return redirectAfterPost(`/dashboard/reveals/${revealed.body.reveal_id}`);
+  if (revealed.ok) {
+    const { reveal_id, billable_units, status } = revealed.body;
+    const flash = `revealed-1-${billable_units}-${status === 'complete' ? 0 : 1}`;
+    return redirectAfterPost(`/dashboard/reveals/${reveal_id}`, flash);
+  }
   if (revealed.status !== 429 && revealed.status !== 503) return askReveal(page, revealed);
   // The reveal may have been recorded. This page reads nothing, because the read may fail as well.
   const again = html`<p><strong>Send it again from this page:</strong> however often, it is one reveal and at most one
@@ -203,20 +205,20 @@ async function receipt(page: PageContext): Promise<Reply> {
     title: body.result === null ? 'Receipt' : titleOf(body.result),
     section: 'Sessions',
     showsCountry: true,
+    up: [`/dashboard/sessions/${body.session_id}`, 'Session'],
     content: html`${
       body.result === null
-        ? html`<p class="notice">The company is being looked up. <a class="reload" href="">Look again</a></p>`
+        ? html`<p class="notice wait">The company is being looked up. <a class="reload" href="">Look again</a></p>`
         : resultCard(body.result)
     }
-    <h2>Receipt</h2>${facts([
-      ['State', body.status === 'complete' ? badge('complete', 'good') : badge('pending', 'wait')],
-      ['Units', String(body.billable_units)],
+    <h2>Receipt</h2>${ui.facts([
+      ['State', body.status === 'complete' ? ui.badge('complete', 'good') : ui.badge('pending', 'wait')],
+      ['Units', unitsText(page.reads.price, body.billable_units)],
       ['Asked', page.time(body.created_at)],
       ['Completed', page.time(body.completed_at, 'not yet')],
       ['Kept until', page.time(body.expires_at)],
       ['Id', html`<code>${body.reveal_id}</code>`],
-    ])}
-    <p><a href="/dashboard/sessions/${body.session_id}">Its session</a></p>`,
+    ])}`,
   });
 }
 
@@ -246,7 +248,7 @@ export function known(title: string, fields: Fields | null): Content {
   return html`<section class="panel"><h2>${title}</h2>${
     pairs.length === 0
       ? html`<p>Nothing was found.</p>`
-      : facts(pairs.map(([name, value]) => [wordsOf(name), textOfValue(name, String(value))]))
+      : ui.facts(pairs.map(([name, value]) => [wordsOf(name), textOfValue(name, String(value))]))
   }</section>`;
 }
 

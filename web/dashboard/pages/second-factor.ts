@@ -56,6 +56,7 @@ function setUpPage(page: PageContext, { secret, uri, proposal }: ProposedSecret,
     title: 'Set up a second factor',
     section: 'Settings',
     tab: '/dashboard/account',
+    up: ['/dashboard/account', 'Your account'],
     refused,
     content: html`${page.user.needs_second_factor && notice(html`<p>The owners of your team require a second factor. Set it up to go on.</p>`)}
     <ol class="steps">
@@ -142,6 +143,7 @@ function managePage(page: PageContext, left: number, refused: Refused): Reply {
     title: 'Second factor',
     section: 'Settings',
     tab: '/dashboard/account',
+    up: ['/dashboard/account', 'Your account'],
     refused,
     content: html`<p>Each login asks for a code of your app.</p>
     <div class="columns">
@@ -156,14 +158,13 @@ function managePage(page: PageContext, left: number, refused: Refused): Reply {
     )}
     ${panel(
       'Turn off',
-      html`<p>Logins ask for your password alone. To use another phone, turn it off, then set it up anew.</p>
+      html`<p>Logins ask for your password alone. To use another phone, turn it off, then set it up again.</p>
       ${form(
         page,
         `${PATH}/disable`,
         html`${proofField(page, 'proof-off', PROOF)}<button class="danger">Turn off the second factor</button>`,
       )}`,
     )}
-    </div>
-    <p><a href="/dashboard/account">Your account</a></p>`,
+    </div>`,
   });
 }

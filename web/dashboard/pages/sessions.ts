@@ -1,3 +1,4 @@
+import { searchKey } from '../../../domain/kernel/text.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { listRevealsOf, type RevealOfSession } from '../../../queries/reveals/reveals.ts';
 import type { SessionBody } from '../../../read-api/sessions/schemas.ts';
@@ -7,22 +8,11 @@ import {
   searchSessions,
 } from '../../../read-api/sessions/sessions.ts';
 import { listTrackers, mayChange, type PageContext, plainText, type Refused } from '../api.ts';
-import {
-  badge,
-  type Content,
-  counted,
-  facts,
-  field,
-  filterForm,
-  html,
-  namesOfTrackers,
-  nothingYet,
-  OTHERS_ADD,
-  pager,
-  select,
-  table,
-} from '../components.ts';
+import * as ui from '../components.ts';
+import { type Content, type Html, html } from '../components.ts';
+import { countryCode, countryName } from '../countries.ts';
 import { show } from '../layout.ts';
+import { chips, filterMenu, picker, scopePickers } from '../pickers.ts';
 import { get, type PageRoute } from '../routes.ts';
 import { linkTo, SESSIONS_KEPT_DAYS } from '../scope.ts';
 import { companyLink } from './overview.ts';
@@ -50,37 +40,45 @@ async function search(page: PageContext, wanted: SessionSearch): Promise<FoundSe
 }
 
 const REVEALED = [
-  ['', 'All'],
+  ['', 'All sessions'],
   ['yes', 'Revealed'],
   ['no', 'Not revealed'],
 ] as const;
 
-/** The filters of the list, as they stand in its address. */
+const FILTER_NAMES = { company: 'Company', country: 'Country', label: 'Label' } as const;
+
+/** The filters of the list, as they stand in its address. `wanted` null: one of them is not understood. */
 function filtersIn({ query }: PageContext) {
-  const given = (name: string): string => plainText(query.get(name));
-  const country = given('country');
-  const revealed = given('revealed');
-  return {
-    country: /^[A-Za-z]{2}$/.test(country) ? country.toUpperCase() : country === 'unknown' ? country : '',
-    revealed: revealed === 'yes' || revealed === 'no' ? revealed : '',
-    company: given('company').slice(0, 200),
-    label: given('label').slice(0, 200),
-  } as const;
+  const given = (name: string): string => plainText(query.get(name)).slice(0, 200);
+  const filters = {
+    country: given('country'),
+    revealed: given('revealed'),
+    company: given('company'),
+    label: given('label'),
+  };
+  const country = searchKey(filters.country) === 'unknown' ? 'unknown' : countryCode(filters.country);
+  const isCountryWrong = filters.country !== '' && country === null;
+  const isWrong = isCountryWrong || !REVEALED.some(([value]) => value === filters.revealed);
+  const wanted = { ...filters, country: country ?? '' } as Pick<SessionSearch, keyof typeof filters>;
+  return { filters, isCountryWrong, wanted: isWrong ? null : wanted };
 }
+
+const countryError = (text: string): string => `“${text}” is no country, so nothing is found.`;
 
 async function list(page: PageContext, refused: Refused = null): Promise<Reply> {
   const { period, trackerId, query: scopeQuery } = page.scope;
-  const filters = filtersIn(page);
+  const { filters, isCountryWrong, wanted } = filtersIn(page);
   const before = page.query.get('before');
   const [{ trackers, failed }, listed] = await Promise.all([
     listTrackers(page),
-    search(page, {
-      trackerId,
-      before,
-      from: period.from,
-      to: period.to,
-      ...Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== '')),
-    }),
+    wanted &&
+      search(page, {
+        trackerId,
+        before,
+        from: period.from,
+        to: period.to,
+        ...Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== '')),
+      }),
   ]);
   const { sessions, older, isCutShort } = listed ?? { sessions: [], older: null, isCutShort: false };
   const reveals = Map.groupBy(
@@ -93,16 +91,16 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
   const isFiltered = Object.values(filters).some((value) => value !== '');
   const empty =
     isFiltered || before !== null || page.scope.trackerId !== null || trackers.length > 0
-      ? nothingYet(
+      ? ui.nothingYet(
           before === null ? 'No sessions match' : 'No older sessions',
           html`${period.text}${isFiltered && ', with these filters'}. Sessions are kept for ${SESSIONS_KEPT_DAYS} days.
             <a href="${linkTo(PATH, { period: '30d' })}">Show all sessions</a> or see
             <a href="/dashboard/trackers">whether your websites send visits</a>.`,
         )
-      : nothingYet(
+      : ui.nothingYet(
           'No sessions yet',
           html`Sessions appear as soon as a page with the snippet of a website is visited.
-            ${mayChange(page) ? html`<a href="/dashboard/trackers">Add a website</a>.` : OTHERS_ADD}`,
+            ${mayChange(page) ? html`<a href="/dashboard/trackers">Add a website</a>.` : ui.OTHERS_ADD}`,
         );
   const next =
     older === null
@@ -113,24 +111,39 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
           text: isCutShort ? 'Search further back' : 'Older sessions',
         };
   const found = isCutShort
-    ? `${counted(sessions.length, 'session')} found so far, among those searched in this step.`
-    : `${counted(sessions.length, 'session')}${older === null ? '' : ', and more'}.`;
+    ? `${ui.counted(sessions.length, 'session')} found so far, among those searched in this step.`
+    : `${ui.counted(sessions.length, 'session')}${older === null ? '' : ', and more'}.`;
   return show(page, {
     title: 'Sessions',
     section: 'Sessions',
     showsCountry: true,
     refused: refused ?? failed,
-    content: html`${filterForm(
+    pickers: html`${filterMenu(
       page,
-      trackers,
-      html`${select('Revealed', 'revealed', REVEALED, filters.revealed)}
-      ${field('Company name', 'company', { value: filters.company, maxlength: 200 })}
-      ${field('Country', 'country', { value: filters.country, maxlength: 7, placeholder: 'DE, US or unknown' })}
-      ${field('Label', 'label', { value: filters.label, maxlength: 200, placeholder: 'plan: pro' })}`,
-    )}
-    <div id="sessions"${before === null && html` data-live`}>
-    ${sessions.length === 0 ? empty : sessionTable(page, sessions, reveals, namesOfTrackers(trackers), linkTo(PATH, scopeQuery, filters))}
-    ${(sessions.length > 0 || next !== null) && pager(found, next)}
+      ['company', 'country', 'label'],
+      html`${ui.field('Company name', 'company', { value: filters.company, maxlength: 200 })}
+      ${ui.field('Country', 'country', {
+        value: filters.country,
+        maxlength: 200,
+        placeholder: 'Germany, DE or unknown',
+        ...(isCountryWrong ? { error: countryError(filters.country) } : {}),
+      })}
+      ${ui.field('Label', 'label', { value: filters.label, maxlength: 200, placeholder: 'plan: pro' })}`,
+    )}${picker(page, 'Revealed', 'revealed', REVEALED, filters.revealed)}${scopePickers(page, trackers)}`,
+    chips: chips(
+      page,
+      (['company', 'country', 'label'] as const).map(
+        (name) =>
+          filters[name] !== '' && {
+            text: `${FILTER_NAMES[name]}: ${filters[name]}`,
+            names: [name],
+            error: name === 'country' && isCountryWrong && countryError(filters.country),
+          },
+      ),
+    ),
+    content: html`<div id="sessions"${before === null && html` data-live`}>
+    ${sessions.length === 0 ? empty : sessionTable(page, sessions, reveals, ui.namesOfTrackers(trackers), linkTo(PATH, scopeQuery, filters))}
+    ${(sessions.length > 0 || next !== null) && ui.pager(found, next)}
     </div>
     ${before === null && html`<p class="soft" data-while-live>The list looks for new sessions every five seconds while nothing is ticked. <a href="${linkTo(PATH, scopeQuery, filters)}">Look now</a></p>`}`,
   });
@@ -161,29 +174,29 @@ function sessionTable(
   nameOf: (trackerId: string) => string,
   here: string,
 ): Content {
+  const heads = ['Visitor', 'Website', 'Country', 'Labels', 'Seen'];
   const rows = sessions.map((session) => [
-    html`<a href="${PATH}/${session.session_id}">${whoText(reveals.get(session.session_id) ?? [])}</a>`,
+    visitorLink(session, reveals.get(session.session_id) ?? []),
     nameOf(session.tracker_id),
-    session.visitor_country ?? 'unknown',
-    page.ago(session.first_seen_at),
-    page.ago(session.last_seen_at),
+    countryName(session.visitor_country),
     fewLabels(session),
+    page.ago(session.last_seen_at),
   ]);
-  const heads = ['Visitor', 'Website', 'Country', 'First seen', 'Last seen', 'Labels'];
   const caption = 'Sessions, the newest first';
-  if (!mayChange(page)) return table(caption, heads, rows);
+  if (!mayChange(page)) return ui.table(caption, heads, rows, { minor: [3] });
   const boxes = rows.map((cells, nth) => [
     html`<input type="checkbox" name="session_id" value="${sessions[nth]?.session_id}" aria-label="Select session ${nth + 1}">`,
     ...cells,
   ]);
-  return html`<form method="get" action="${PATH}/reveal"><input type="hidden" name="back" value="${here}"><p><button class="quiet">Reveal the selected sessions…</button></p>${table(
+  return html`<form method="get" action="${PATH}/reveal"><input type="hidden" name="back" value="${here}">${ui.table(
     caption,
     [
       html`<input type="checkbox" data-all="session_id" aria-label="Select all sessions" hidden><span class="unseen">Select</span>`,
       ...heads,
     ],
     boxes,
-  )}</form>`;
+    { hasBoxes: true, minor: [4] },
+  )}<p class="below"><button class="quiet">Reveal the selected sessions…</button></p></form>`;
 }
 
 /** A visitor may send 32 labels: a list shows the first few, a session's own page all. */
@@ -194,14 +207,13 @@ const labelsOf = ({ custom = {} }: SessionBody): readonly string[] =>
   Object.entries(custom).map(([name, value]) => `${name}: ${value}`);
 
 /** A visitor writes them: a mark of direction in one does not turn the others. */
-const joined = (labels: readonly string[]): readonly Content[] =>
-  labels.map((label, nth) => html`${nth > 0 && ', '}<bdi>${label}</bdi>`);
+const chipsOf = (labels: readonly string[], more = 0): Content =>
+  html`<span class="labels">${labels.map((label) => html`<bdi class="chip">${label}</bdi>`)}${more > 0 && html`<span class="soft">+${more}</span>`}</span>`;
 
 function fewLabels(session: SessionBody): Content {
   const labels = labelsOf(session);
-  const more = labels.length - LABELS_LISTED;
   const shown = labels.slice(0, LABELS_LISTED).map((label) => shortened(label, LABEL_LISTED));
-  return html`${joined(shown)}${more > 0 && ` +${more}`}`;
+  return labels.length === 0 ? null : chipsOf(shown, labels.length - LABELS_LISTED);
 }
 
 const shortened = (text: string, length: number): string =>
@@ -210,16 +222,21 @@ const shortened = (text: string, length: number): string =>
 /** What is known of a visitor: a company is only what the match says is one. */
 function visitorOf(reveals: readonly RevealOfSession[]): Content {
   const done = reveals.findLast(({ completed_at }) => completed_at !== null);
-  if (done === undefined) return reveals.length > 0 ? badge('pending', 'wait') : badge('not revealed', 'off');
+  if (done === undefined)
+    return reveals.length > 0 ? ui.badge('pending', 'wait') : html`<span class="soft">Not revealed</span>`;
   return done.match_type === 'company' && done.name !== null
     ? companyLink({ name: done.name }, {})
     : html`<span class="soft">${networkText(done)}</span>`;
 }
 
-function whoText(reveals: readonly RevealOfSession[]): string {
+/** The session by what is known of its visitor; quiet where that is nothing. */
+function visitorLink({ session_id }: SessionBody, reveals: readonly RevealOfSession[]): Content {
   const done = reveals.findLast(({ completed_at }) => completed_at !== null);
-  if (done === undefined) return reveals.length > 0 ? 'Pending' : 'Not revealed';
-  return done.match_type === 'company' && done.name !== null ? done.name : networkText(done);
+  const link = (text: string, isQuiet = true): Html =>
+    html`<a href="${PATH}/${session_id}"${isQuiet && html` class="quiet-link"`}>${text}</a>`;
+  if (done === undefined) return link(reveals.length > 0 ? 'Pending' : 'Not revealed');
+  const { match_type, name } = done;
+  return match_type === 'company' && name !== null ? link(name, false) : link(networkText(done));
 }
 
 /** What a reveal without a company found. */
@@ -241,29 +258,30 @@ async function one(page: PageContext): Promise<Reply> {
   return show(page, {
     title: 'Session',
     section: 'Sessions',
+    up: [listBefore(page), 'Sessions'],
     showsCountry: true,
     ...(mayChange(page)
       ? {
           actions: html`<a class="button${done && ' quiet'}" href="${PATH}/${session.session_id}/reveal">${done ? 'Reveal once more…' : 'Reveal the company…'}</a>`,
         }
       : {}),
-    content: html`${facts([
+    content: html`${ui.facts([
       ['Company', visitorOf(reveals)],
       ['First seen', page.time(session.first_seen_at)],
       ['Last seen', page.time(session.last_seen_at)],
-      ['Country of the visitor', session.visitor_country ?? 'unknown'],
+      ['Country', countryName(session.visitor_country)],
       [
         'Website',
-        html`<a href="/dashboard/trackers/${session.tracker_id}">${namesOfTrackers(trackers)(session.tracker_id)}</a>`,
+        html`<a href="/dashboard/trackers/${session.tracker_id}">${ui.namesOfTrackers(trackers)(session.tracker_id)}</a>`,
       ],
       ['Your reference', session.customer_reference ?? '–'],
-      ['Labels', labelsOf(session).length > 0 ? joined(labelsOf(session)) : '–'],
+      ['Labels', labelsOf(session).length > 0 ? chipsOf(labelsOf(session)) : '–'],
       ['Kept until', page.time(session.expires_at)],
       ['Id', html`<code>${session.session_id}</code>`],
     ])}
     ${
       reveals.length > 0 &&
-      table(
+      ui.table(
         'Reveals of this session',
         ['Receipt', 'Asked', 'Completed', 'Found', 'Units'],
         reveals.map((reveal) => [
@@ -275,8 +293,7 @@ async function one(page: PageContext): Promise<Reply> {
         ]),
         { numeric: [4] },
       )
-    }
-    <p><a href="${listBefore(page)}">All sessions</a></p>`,
+    }`,
   });
 }
 

@@ -2,7 +2,7 @@ import type { TrackerBody } from '../../../read-api/trackers/schemas.ts';
 import type { StartState } from '../../../read-api/usage/partner-usage.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { mayChange, type PageContext } from '../api.ts';
-import { type Content, copyable, form, html } from '../components.ts';
+import { badge, type Content, copyable, field, form, html } from '../components.ts';
 import { type PageRoute, post } from '../routes.ts';
 
 const COOKIE = '__Host-doorplate-start';
@@ -19,39 +19,56 @@ export const hideStart: PageRoute = post('/dashboard/start/hide', 'read-only', (
 export const showsStart = (page: PageContext): boolean =>
   mayChange(page) && !page.request.header('cookie')?.includes(`${COOKIE}=hidden`);
 
-/** The first steps of an account; null when all are done. */
+/** The first steps of an account, of which the first that is not done says what to do; null when all are done. */
 export function startPanel(
   page: PageContext,
   { hasLookedUp, hasVisit, hasDelivery, webhookId }: StartState,
   trackers: readonly TrackerBody[],
 ): Content {
-  if (hasLookedUp && hasVisit && hasDelivery) return null;
   const [tracker] = trackers;
-  return html`<section class="panel" id="start" data-live><h2>Get started</h2>
-  <ol class="steps">
-    ${step(
-      'Look up an address',
-      hasLookedUp,
-      html`<p>Ask which company is behind an IP address. <a class="button" href="/dashboard/lookup?ip=8.8.8.8">Look up 8.8.8.8</a></p>`,
-    )}
-    ${step(
-      'See who visits your website',
-      hasVisit,
-      tracker === undefined
-        ? html`<p>Add a website and put its snippet on the pages. <a class="button" href="/dashboard/trackers#create">Add a website</a></p>`
-        : html`<p>Put this into every page of “${tracker.name}”, then open one of them:</p>${copyable('Snippet', tracker.snippet)}
-          <p>Waiting for the first visit … <a href="/dashboard/trackers/${tracker.id}">Why do I see nothing?</a></p>`,
-    )}
-    ${step(
-      'Get webhooks',
-      hasDelivery,
-      webhookId === null
-        ? html`<p>Have sessions and reveals sent to your server. <a class="button" href="/dashboard/webhooks#create">Add an endpoint</a></p>`
-        : html`<p>Send a test event to your endpoint. <a class="button" href="/dashboard/webhooks/${webhookId}">Open the endpoint</a></p>`,
-    )}
-  </ol>
+  const steps = [
+    {
+      title: 'See who visits your website',
+      isDone: hasVisit,
+      toDo: tracker === undefined ? addWebsite(page) : putSnippet(tracker),
+      done: html`<a href="/dashboard/sessions">See its visits</a>`,
+    },
+    {
+      title: 'Look up an address',
+      isDone: hasLookedUp,
+      toDo: html`<p>Ask which company is behind an IP address. <a class="button" href="/dashboard/lookup?ip=8.8.8.8">Look up 8.8.8.8</a></p>`,
+    },
+    {
+      title: 'Get webhooks',
+      isDone: hasDelivery,
+      toDo:
+        webhookId === null
+          ? html`<p>Have sessions and reveals sent to your server. <a class="button" href="/dashboard/webhooks/new">Add an endpoint</a></p>`
+          : html`<p>Send a test event to your endpoint. <a class="button" href="/dashboard/webhooks/${webhookId}/testing">Open the endpoint</a></p>`,
+    },
+  ];
+  const next = steps.findIndex(({ isDone }) => !isDone);
+  if (next === -1) return null;
+  // A form would lose what is being typed.
+  const isWaiting = next === 0 && tracker !== undefined;
+  return html`<section class="panel" id="start"${isWaiting && html` data-live`}><h2>Get started</h2>
+  <ol class="steps">${steps.map(
+    ({ title, isDone, toDo, done }, nth) =>
+      html`<li${nth === next && html` aria-current="step"`}><strong>${title}</strong>${isDone ? html` ${badge('Done', 'good')} ${done}` : nth === next && toDo}</li>`,
+  )}</ol>
   ${form(page, '/dashboard/start/hide', html`<button class="quiet">Hide these steps</button>`)}</section>`;
 }
 
-const step = (title: string, isDone: boolean, content: Content) =>
-  html`<li><strong>${title}</strong>${isDone ? html` <span class="badge good">Done</span>` : content}</li>`;
+const addWebsite = (page: PageContext): Content =>
+  form(
+    page,
+    '/dashboard/trackers',
+    html`<input type="hidden" name="from" value="start">
+    ${field('Your website', 'origins', { required: true, placeholder: 'www.example.com', maxlength: 255 })}
+    <button>Add the website</button>`,
+  );
+
+const putSnippet = ({ id, name, snippet }: TrackerBody): Content =>
+  html`<p>Put this into every page of “${name}”, before <code>&lt;/body&gt;</code> for example, then open one of them:</p>
+    ${copyable('Snippet', snippet)}
+    <p role="status">Waiting for the first visit … It shows here within seconds. <a href="/dashboard/trackers/${id}">Why do I see nothing?</a></p>`;

@@ -11,6 +11,7 @@ import {
   listOwners,
   type MemberRow,
 } from '../../../queries/partners/team.ts';
+import { runsThisReleaseAlone } from '../../../queries/processes.ts';
 import { type TeamChanges, teamRefusal } from '../../../write-api/partners/team.ts';
 import { redirectAfterPost } from '../answers.ts';
 import {
@@ -24,26 +25,8 @@ import {
   type Role,
   textOf,
 } from '../api.ts';
-import {
-  badge,
-  type Content,
-  checkbox,
-  counted,
-  facts,
-  field,
-  form,
-  type Html,
-  html,
-  noMatch,
-  notice,
-  panel,
-  proofField,
-  searchForm,
-  secretOnce,
-  select,
-  table,
-  tableOr,
-} from '../components.ts';
+import * as ui from '../components.ts';
+import { type Content, type Html, html } from '../components.ts';
 import { type Page, show } from '../layout.ts';
 import { action, type Done, type Found, resourceRoutes } from '../resource.ts';
 import { get, type PageRoute, post } from '../routes.ts';
@@ -56,6 +39,7 @@ const MEMBERS_SHOWN = 200;
 
 export const teamPages = (changes: TeamChanges): PageRoute[] => [
   get(PATH, (page) => list(page)),
+  get(`${PATH}/invite`, (page) => invitePage(page), { needs: 'owner' }),
   post(`${PATH}/invitations`, 'owner', (page) => invite(changes, page), { needsProof: true }),
   post(`${PATH}/withdraw`, 'owner', (page) => withdraw(changes, page)),
   post(`${PATH}/second-factor`, 'owner', (page) => setRequirement(changes, page), { needsProof: true }),
@@ -110,7 +94,7 @@ const ROLE_TEXTS = [
   ['read-only', 'Read-only: sees everything but secrets, changes nothing'],
 ] as const;
 
-const roleSelect = (chosen: Role) => select('Role', 'role', ROLE_TEXTS, chosen);
+const roleSelect = (chosen: Role) => ui.select('Role', 'role', ROLE_TEXTS, chosen);
 
 const roleIn = (page: PageContext): Role | null =>
   ROLES.find((role) => role === textOf(page, 'role')) ?? null;
@@ -138,63 +122,77 @@ async function loadTeam({ reads: { db }, user, request, query }: PageContext) {
 type Team = Awaited<ReturnType<typeof loadTeam>>;
 
 const list = async (page: PageContext, refused: Refused = null): Promise<Reply> =>
-  show(page, { ...teamView(page, await loadTeam(page), refused), refused });
+  show(page, { ...teamView(page, await loadTeam(page)), refused });
 
-function teamView(page: PageContext, team: Team, refused: Refused): Page {
+function teamView(page: PageContext, team: Team): Page {
   const { members, hasMore, isSearched, invitations, owners, isRequired } = team;
   const mayManage = isOwner(page);
   return {
     title: 'Team',
     section: 'Settings',
     tab: PATH,
-    actions: mayManage && html`<a class="button" href="#invite">Invite a colleague</a>`,
-    content: html`${!mayManage && notice(html`<p>Owners change the team: ${owners.join(', ')}.</p>`)}
-    ${(members.length > FEW || isSearched) && searchForm(page)}
-    ${tableOr(
-      noMatch(PATH),
-      counted(members.length, 'user'),
+    pickers: (members.length > FEW || isSearched) && ui.searchForm(page),
+    actions: mayManage && html`<a class="button" href="${PATH}/invite">Invite a colleague</a>`,
+    content: html`${!mayManage && ui.notice(html`<p>Owners change the team: ${owners.join(', ')}.</p>`)}
+    ${ui.tableOr(
+      ui.noMatch(PATH),
+      ui.counted(members.length, 'user'),
       ['User', 'Role', 'Second factor', 'Last active', 'Last login'],
       members.map((member) => [
         mayManage ? html`<a href="${PATH}/${member.user_id}">${member.name}</a>` : member.name,
-        html`${member.role}${member.user_id === page.user.user_id && html` ${badge('you', 'off')}`}`,
-        member.second_factor ? badge('on', 'good') : badge('off', isRequired ? 'bad' : 'off'),
+        html`${member.role}${member.user_id === page.user.user_id && html` ${ui.badge('you', 'off')}`}`,
+        member.second_factor
+          ? ui.badge('on', 'good')
+          : ui.badge('off', isRequired || member.second_factor_invited ? 'bad' : 'off'),
         page.ago(member.used_at),
         page.time(member.logged_in_at),
       ]),
+      { minor: [4], isWhole: !hasMore },
     )}
     ${hasMore && html`<p>There are more users than these: search by name.</p>`}
     ${invitations.length > 0 && invitationTable(page, invitations)}
-    ${mayManage && invitePanel(page, refused)}
-    ${mayManage && panel('Second factor for all', requirement(page, isRequired))}`,
+    ${mayManage && ui.panel('Second factor for all', requirement(page, isRequired))}`,
   };
 }
 
-const invitePanel = (
-  page: PageContext,
-  refused: Refused,
-): Html => html`<section class="panel" id="invite"><h2>Invite a colleague</h2>
+async function invitePage(page: PageContext, refused: Refused = null): Promise<Reply> {
+  const mayRequire = await runsThisReleaseAlone(page.reads.pool);
+  const isChecked = textOf(page, 'second_factor') === 'required';
+  return show(page, {
+    title: 'Invite a colleague',
+    section: 'Settings',
+    tab: PATH,
+    up: [PATH, 'Team'],
+    refused,
+    content: html`<section class="panel">
       <p>You get a link to hand over. It works once, within 72 hours: your colleague chooses a user name and a password.
-      Doorplate sends no mail.</p>${form(
+      Doorplate sends no mail.</p>${ui.form(
         page,
         `${PATH}/invitations`,
         html`${roleSelect(refused === null ? 'member' : (roleIn(page) ?? 'member'))}
-        ${field('For whom', 'note', { value: textOf(page, 'note'), maxlength: 100, hint: 'A note for you and the other owners, “Ada, sales” for example.' })}
-        ${proofField(page)}
+        ${ui.field('For whom', 'note', { value: textOf(page, 'note'), maxlength: 100, hint: 'A note for you and the other owners, “Ada, sales” for example.' })}
+        ${
+          mayRequire &&
+          ui.checkbox('Require a second factor of this colleague', 'second_factor', 'required', isChecked)
+        }
+        ${ui.proofField(page)}
         <button>Make the link</button>`,
-      )}</section>`;
+      )}</section>`,
+  });
+}
 
 function invitationTable(page: PageContext, invitations: Team['invitations']): Content {
   const heads = ['For', 'Role', 'Made by', 'Expires'];
-  const rows = invitations.map(({ note, role, made_by, expires_at }) => [
+  const rows = invitations.map(({ note, role, second_factor, made_by, expires_at }) => [
     note === '' ? 'No note' : note,
-    role,
+    `${role}${second_factor ? ', with a second factor' : ''}`,
     made_by ?? 'an operator',
     page.time(expires_at),
   ]);
-  const caption = counted(invitations.length, 'open invitation');
-  if (!isOwner(page)) return table(caption, heads, rows);
+  const caption = ui.counted(invitations.length, 'open invitation');
+  if (!isOwner(page)) return ui.table(caption, heads, rows);
   const forms = invitations.map((invitation) => withdrawForm(page, invitation));
-  return table(
+  return ui.table(
     caption,
     [...heads, 'Withdraw'],
     rows.map((cells, nth) => [...cells, forms[nth]]),
@@ -202,7 +200,7 @@ function invitationTable(page: PageContext, invitations: Team['invitations']): C
 }
 
 const withdrawForm = (page: PageContext, { invitation_id, role, note }: InvitationRow): Html =>
-  form(
+  ui.form(
     page,
     `${PATH}/withdraw`,
     html`<input type="hidden" name="invitation_id" value="${invitation_id}">
@@ -211,33 +209,42 @@ const withdrawForm = (page: PageContext, { invitation_id, role, note }: Invitati
 
 const requirement = (page: PageContext, isRequired: boolean): Content =>
   isRequired
-    ? html`<p>${badge('required', 'good')} A user without a second factor sets one up before anything else.</p>
+    ? html`<p>${ui.badge('required', 'good')} A user without a second factor sets one up before anything else.</p>
       ${requirementForm(page, 'no', 'Stop requiring it')}`
-    : html`<p>Everybody may have one. If you require it, whoever has none sets one up with the next page, before anything else:
-      you too. Whoever loses phone and recovery codes needs an owner, or the operator, to get in again.</p>
+    : html`<p>Everybody may have one. If you require it, users without one set it up on their next page, before anything else:
+      you too. Users who lose phone and recovery codes need an owner, or the operator, to get in again.</p>
       ${requirementForm(page, 'yes', 'Require a second factor')}`;
 
 const requirementForm = (page: PageContext, required: 'yes' | 'no', button: string): Html =>
-  form(
+  ui.form(
     page,
     `${PATH}/second-factor`,
-    html`<input type="hidden" name="required" value="${required}">${proofField(page, 'proof-required', 'Your password, for this setting')}<button class="quiet">${button}</button>`,
+    html`<input type="hidden" name="required" value="${required}">${ui.proofField(page, 'proof-required', 'Your password, for this setting')}<button class="quiet">${button}</button>`,
   );
+
+const EARLIER_RELEASE = errorAnswer(
+  409,
+  'earlier_release',
+  'The service is being upgraded. Invite without the second factor, or a little later.',
+);
 
 async function invite(changes: TeamChanges, page: PageContext): Promise<Reply> {
   const role = roleIn(page);
-  if (role === null) return list(page, NO_ROLE);
-  const invitation = { role, note: textOf(page, 'note') };
+  if (role === null) return invitePage(page, NO_ROLE);
+  const second_factor = textOf(page, 'second_factor') === 'required';
+  if (second_factor && !(await runsThisReleaseAlone(page.reads.pool)))
+    return invitePage(page, EARLIER_RELEASE);
+  const invitation = { role, note: textOf(page, 'note'), second_factor };
   const made = await changes.invite(page.user.partner_id, invitation, commandOf(page));
-  if (!made.ok) return list(page, made);
+  if (!made.ok) return invitePage(page, made);
   return show(page, {
     title: 'The invitation is ready',
     section: 'Settings',
     tab: PATH,
     status: 201,
-    content: html`<p>Hand this link to your colleague, by a way that you trust: whoever opens it first joins the team as
+    content: html`<p>Hand this link to your colleague, by a way that you trust: the first person who opens it joins the team as
       ${role}. It works once, within 72 hours.</p>
-      ${secretOnce('Link', `${page.publicUrl}/dashboard/invitations/${made.token}`)}
+      ${ui.secretOnce('Link', `${page.publicUrl}/dashboard/invitations/${made.token}`)}
       <p><a class="button" href="${PATH}">I have copied it</a></p>`,
   });
 }
@@ -262,7 +269,8 @@ function memberView(page: PageContext, member: MemberRow): Page {
     title: member.name,
     section: 'Settings',
     tab: PATH,
-    content: html`${facts([
+    up: [PATH, 'Team'],
+    content: html`${ui.facts([
       ['Role', member.role],
       ['Second factor', member.second_factor ? 'on' : 'off'],
       ['Last active', page.ago(member.used_at)],
@@ -270,12 +278,12 @@ function memberView(page: PageContext, member: MemberRow): Page {
       ['Joined', page.time(member.created_at)],
     ])}
     <div class="columns">
-    ${panel(
+    ${ui.panel(
       'Role',
       html`<p>It holds from the next page on.${isSelf && ' This is your own.'}</p>
-      ${form(page, `${path}/role`, html`${roleSelect(member.role)}${proofField(page)}<button class="quiet">Change the role</button>`)}`,
+      ${ui.form(page, `${path}/role`, html`${roleSelect(member.role)}${ui.proofField(page)}<button class="quiet">Change the role</button>`)}`,
     )}
-    ${panel(
+    ${ui.panel(
       'Access',
       html`${
         isSelf
@@ -285,8 +293,7 @@ function memberView(page: PageContext, member: MemberRow): Page {
       }
       <p><a class="button danger" href="${path}/remove">Remove from the team…</a></p>`,
     )}
-    </div>
-    <p><a href="${PATH}">The whole team</a></p>`,
+    </div>`,
   };
 }
 
@@ -322,13 +329,18 @@ async function askReset(page: PageContext, refused: Refused = null): Promise<Rep
     tab: PATH,
     refused,
     content: html`<section class="confirm"><p>All logins of ${member.name} end at once. You get a first password to hand over, which
-      ${member.name} has to change with the first login.</p>${form(
+      ${member.name} has to change with the first login.</p>${ui.form(
         page,
         `${path}/reset-password`,
         html`${
           member.second_factor &&
-          checkbox('Turn off the second factor too, because the phone is lost', 'second_factor', 'off', false)
-        }${proofField(page)}<button class="danger">Reset the password</button> <a class="button quiet" href="${path}">Cancel</a>`,
+          ui.checkbox(
+            'Turn off the second factor too, because the phone is lost',
+            'second_factor',
+            'off',
+            false,
+          )
+        }${ui.proofField(page)}<button class="danger">Reset the password</button> <a class="button quiet" href="${path}">Cancel</a>`,
       )}</section>`,
   });
 }
@@ -353,7 +365,7 @@ async function reset(changes: TeamChanges, page: PageContext): Promise<Reply> {
     section: 'Settings',
     tab: PATH,
     status: 201,
-    content: html`${secretOnce('First password', made.password)}
+    content: html`${ui.secretOnce('First password', made.password)}
       <p><a class="button" href="${PATH}">I have copied it</a></p>`,
   });
 }

@@ -1,41 +1,40 @@
+import { DAY } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { errorAnswer, listTrackers, mayChange, type PageContext, type Refused, textOf } from '../api.ts';
-import { barChart, dayLabel } from '../charts.ts';
-import {
-  badge,
-  copyable,
-  count,
-  counted,
-  facts,
-  field,
-  form,
-  html,
-  noMatch,
-  nothingYet,
-  OTHERS_ADD,
-  periodFields,
-  searched,
-  searchForm,
-  tableOr,
-} from '../components.ts';
+import { dayLabel, lineChart, sparkline } from '../charts.ts';
+import * as ui from '../components.ts';
+import { type Content, type Html, html } from '../components.ts';
 import { show } from '../layout.ts';
-import { respelled } from '../origins.ts';
-import { action, type Found, type Resource, resourceRoutes } from '../resource.ts';
+import { respelled, taken } from '../origins.ts';
+import { changed, periodPicker } from '../pickers.ts';
+import { action, type Found, type Resource, resourceRoutes, showOne } from '../resource.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
-import { addOriginPage, installCheck, readEvidence } from './install-check.ts';
+import { lastDays } from '../times.ts';
+import {
+  addOriginPage,
+  findingsOf,
+  installCheck,
+  installState,
+  isWaiting,
+  readEvidence,
+  readPixels,
+} from './install-check.ts';
+import { sum } from './overview.ts';
 
 const PATH = '/dashboard/trackers';
+const ONE = `${PATH}/:tracker_id`;
 
 const TRACKER = '/v1/trackers/:tracker_id';
 
-const trackers: Resource<TrackerBody> = {
-  path: `${PATH}/:tracker_id`,
+const website: Resource<TrackerBody> = {
+  path: ONE,
   find,
   missing: (page, why, refused) => list(page, refused ?? why),
-  show: showTracker,
+  show: (page, tracker, refused) =>
+    refused === null ? overview(page, tracker) : settings(page, tracker, refused),
   actions: [
     action(
       'change',
@@ -43,8 +42,12 @@ const trackers: Resource<TrackerBody> = {
       (page) => page.api('PATCH', TRACKER, { body: bodyIn(page) }),
       'tracker-changed',
     ),
-    action('disable', 'member', ({ api }) => api('DELETE', TRACKER), 'tracker-disabled'),
-    action('enable', 'member', ({ api }) => api('POST', `${TRACKER}/enable`), 'tracker-enabled'),
+    action('disable', 'member', ({ api }) => api('DELETE', TRACKER), 'tracker-disabled', {
+      leadsTo: `${ONE}/settings`,
+    }),
+    action('enable', 'member', ({ api }) => api('POST', `${TRACKER}/enable`), 'tracker-enabled', {
+      leadsTo: `${ONE}/settings`,
+    }),
     action('delete', 'member', ({ api }) => api('POST', `${TRACKER}/delete`), 'tracker-deleted', {
       ask: askDelete,
       leadsTo: PATH,
@@ -56,68 +59,103 @@ function askDelete(_page: PageContext, { name }: TrackerBody) {
   return {
     title: `Delete “${name}”?`,
     section: 'Websites',
-    text: html`<p>Its pixel collects nothing more, and it cannot be brought back. Sessions, receipts and usage stay
+    text: html`<p>Its pixel collects nothing more, and the website cannot be brought back. Sessions, receipts and usage stay
         readable until they expire.</p>`,
-    button: 'Delete the tracker',
+    button: 'Delete the website',
   } as const;
 }
 
-/** The partner's trackers, pixels on customers' websites: all of them, and one with its snippet, installation check and usage. */
+/** The partner's websites, which the API calls trackers: all of them, and one with its figures, installation and settings. */
 export const trackerPages: readonly PageRoute[] = [
   get(PATH, (page) => list(page)),
+  get(`${PATH}/new`, (page) => addPage(page), { needs: 'member' }),
   post(PATH, 'member', create),
-  ...resourceRoutes(trackers),
+  ...resourceRoutes(website),
+  get(`${ONE}/install`, (page) => showOne({ ...website, show: install }, page)),
+  get(`${ONE}/settings`, (page) => showOne({ ...website, show: settings }, page), { needs: 'member' }),
   addOriginPage,
 ];
 
+/** Days of the line that a list shows. */
+export const LINE_DAYS = 7;
+
 async function list(page: PageContext, refused: Refused = null): Promise<Reply> {
-  const { trackers, failed } = await listTrackers(page);
-  const shown = searched(page, trackers, ({ name, origins, customer_reference }) =>
+  const { reads, user, request } = page;
+  const days = lastDays(LINE_DAYS, request.receivedAt);
+  const range = { from: `${days[0]}T00:00:00.000Z`, to: new Date(request.receivedAt).toISOString() };
+  const [{ trackers, failed }, rows] = await Promise.all([
+    listTrackers(page),
+    reads.trackerDays(user.partner_id, null, range),
+  ]);
+  const shown = ui.searched(page, trackers, ({ name, origins, customer_reference }) =>
     [name, ...origins, customer_reference ?? ''].join(' '),
   );
+  const pixels = await readPixels(page, shown);
+  const byTracker = Map.groupBy(rows, ({ tracker_id }) => tracker_id);
   return show(page, {
     title: 'Websites',
     section: 'Websites',
     refused: refused ?? failed,
-    content: html`${trackers.length > FEW && searchForm(page)}
-    ${
+    pickers: trackers.length > FEW && ui.searchForm(page),
+    actions:
+      mayChange(page) && trackers.length > 0 && html`<a class="button" href="${PATH}/new">Add a website</a>`,
+    content:
       trackers.length > 0 && shown.length === 0
-        ? noMatch(PATH)
-        : tableOr(
-            nothingYet(
+        ? ui.noMatch(PATH)
+        : ui.tableOr(
+            ui.nothingYet(
               'No websites yet',
-              html`${mayChange(page) ? 'Add the first one below, then put its snippet on the pages.' : OTHERS_ADD}
-                Doorplate calls the pixel of a website a tracker.`,
+              mayChange(page) ? 'Add the first one, then put its snippet on the pages.' : ui.OTHERS_ADD,
+              mayChange(page) && html`<a class="button" href="${PATH}/new">Add a website</a>`,
             ),
-            `${counted(shown.length, 'website')}, each with its tracker`,
-            ['Name', 'State', 'Origins', 'Your reference', 'Created'],
-            shown.map((tracker) => [
-              html`<a href="${linkTo(`${PATH}/${tracker.id}`, page.scope.query)}">${tracker.name}</a>`,
-              stateOf(tracker),
-              fewOf(tracker.origins),
-              tracker.customer_reference ?? '–',
-              page.time(tracker.created_at),
-            ]),
-          )
-    }
-    ${
-      mayChange(page) &&
-      html`<section class="panel" id="create"><h2>Add a website</h2>${form(
+            ui.counted(shown.length, 'website'),
+            ['Website', 'State', 'Origins', 'Last 7 days', 'Visits', 'Last visit'],
+            pixels.map(({ tracker, lastVisit, fault }) => {
+              const its = byTracker.get(tracker.id) ?? [];
+              const visits = days.map((day) => sum(its, (row) => (row.day === day ? row.visits : 0)));
+              return [
+                html`<a href="${linkTo(`${PATH}/${tracker.id}`, page.scope.query)}">${tracker.name}</a>${tracker.customer_reference !== null && html` <small>${tracker.customer_reference}</small>`}`,
+                fault === null
+                  ? stateOf(page, tracker, lastVisit)
+                  : html`${ui.badge('Broken', 'bad')} <small>${fault}</small>`,
+                ui.fewOf(tracker.origins, 2),
+                sparkline(visits, 'Visits of the last 7 days'),
+                ui.count(sum(visits, Number)),
+                page.ago(lastVisit),
+              ];
+            }),
+            { numeric: [4], minor: [2], isWhole: true },
+          ),
+  });
+}
+
+function stateOf({ request }: PageContext, { disabled_at }: TrackerBody, lastVisit: string | null): Html {
+  if (disabled_at !== null) return ui.badge('Disabled', 'off');
+  if (lastVisit === null) return ui.badge('No visits', 'off');
+  return Date.parse(lastVisit) > request.receivedAt - DAY
+    ? ui.badge('Receiving', 'good')
+    : ui.badge('Quiet for a day', 'wait');
+}
+
+function addPage(page: PageContext, refused: Refused = null): Reply {
+  return show(page, {
+    title: 'Add a website',
+    section: 'Websites',
+    up: [PATH, 'Websites'],
+    refused,
+    content: ui.panel(
+      'The website',
+      ui.form(
         page,
         PATH,
         html`${trackerFields(page, { name: '', origins: [], customer_reference: null }, refused)}
-      <button>Create the tracker</button>`,
-      )}</section>`
-    }`,
+        <button>Add the website</button>`,
+      ),
+    ),
   });
 }
 
 const FEW = 10;
-const ORIGINS_LISTED = 2;
-
-const fewOf = (origins: readonly string[]): string =>
-  `${origins.slice(0, ORIGINS_LISTED).join(', ')}${origins.length > ORIGINS_LISTED ? ` +${origins.length - ORIGINS_LISTED}` : ''}`;
-
 /** The fields of a form, as they were sent or else as they stand; of websites that were refused, the spelling that is meant. */
 function trackerFields(
   page: PageContext,
@@ -131,18 +169,18 @@ function trackerFields(
   const changes = refused?.code === 'invalid_origin' ? respelled(origins) : [];
   const meant = new Map(changes);
   const lines = new Set(origins.flatMap((line) => (meant.get(line)?.length ? meant.get(line) : [line])));
-  return html`${field('Name', 'name', { value: name, required: true, maxlength: 200 })}
-    <div class="field"><label for="origins">Websites</label>
+  return html`${ui.field('Name', 'name', { value: name, required: true, maxlength: 200 })}
+    <div class="field"><label for="origins">Origins</label>
       <textarea id="origins" name="origins" rows="3" required aria-describedby="origins-hint">${[...lines].join('\n')}</textarea>
       ${changes.length > 0 && respellings(changes)}
-      <small id="origins-hint">One origin a line: <code>https://www.example.com</code>, or
-      <code>https://*.example.com</code> for every subdomain.</small></div>
-    ${field('Your reference', 'customer_reference', { value: reference, maxlength: 200, hint: 'Optional: what you call this customer.' })}`;
+      <small id="origins-hint">One a line: <code>www.example.com</code>, or
+      <code>*.example.com</code> for every subdomain. Pages over https alone are measured.</small></div>
+    ${ui.field('Your reference', 'customer_reference', { value: reference, maxlength: 200, hint: 'Optional: what you call this customer.' })}`;
 }
 
 const respellings = (
   changes: ReturnType<typeof respelled>,
-) => html`<div class="notice"><p>These lines are not origins. Check
+) => html`<div class="notice wait"><p>These lines are not origins. Check
     the corrected list above, then send the form again:</p>
   <ul>${changes.map(([line, meant]) => html`<li><code>${line}</code> ${meant.length === 0 ? 'is no website: write it as https://www.example.com' : html`means ${meant.map((origin, nth) => html`${nth > 0 && ' and '}<code>${origin}</code>`)}`}</li>`)}</ul></div>`;
 
@@ -154,18 +192,20 @@ const sent = (page: PageContext) => ({
 
 const bodyIn = (page: PageContext) => {
   const { name, reference, origins } = sent(page);
-  return { name, origins, customer_reference: reference === '' ? null : reference };
+  return { name, origins: taken(origins), customer_reference: reference === '' ? null : reference };
 };
 
-const stateOf = ({ disabled_at }: TrackerBody) =>
-  disabled_at === null ? badge('enabled', 'good') : badge('disabled', 'off');
-
+/** Home's first step asks for the website alone, whose host is its name then, and goes on there. */
 async function create(page: PageContext): Promise<Reply> {
-  const made = await page.api<TrackerBody>('POST', '/v1/trackers', { body: bodyIn(page) });
-  return made.ok ? redirectAfterPost(`${PATH}/${made.body.id}`, 'tracker-created') : list(page, made);
+  const body = bodyIn(page);
+  const isStart = textOf(page, 'from') === 'start';
+  const name = isStart ? (body.origins[0] ?? '').replace(/^https?:\/\//, '').slice(0, 200) : body.name;
+  const made = await page.api<TrackerBody>('POST', '/v1/trackers', { body: { ...body, name } });
+  if (made.ok && isStart) return redirectAfterPost('/dashboard', 'tracker-created');
+  return made.ok ? redirectAfterPost(`${PATH}/${made.body.id}`, 'tracker-created') : addPage(page, made);
 }
 
-const MISSING = errorAnswer(404, 'tracker_not_found', 'There is no such tracker, or it is deleted.');
+const MISSING = errorAnswer(404, 'tracker_not_found', 'There is no such website, or it is deleted.');
 
 async function find(page: PageContext): Promise<Found<TrackerBody>> {
   const { trackers, failed } = await listTrackers(page);
@@ -176,84 +216,133 @@ async function find(page: PageContext): Promise<Found<TrackerBody>> {
 /** The API tells at most so many days of usage. */
 const MAX_DAYS = 31;
 
-async function showTracker(page: PageContext, tracker: TrackerBody, refused: Refused): Promise<Reply> {
+/** What the pages of one website have in common. */
+const head = ({ id, name }: TrackerBody, tab: '' | '/install' | '/settings', page: PageContext) => ({
+  title: name,
+  section: 'Websites' as const,
+  up: [PATH, 'Websites'] as const,
+  tabs: {
+    pages: [
+      [`${PATH}/${id}`, 'Overview'],
+      [`${PATH}/${id}/install`, 'Install'],
+      ...(mayChange(page) ? [[`${PATH}/${id}/settings`, 'Settings'] as const] : []),
+    ] as const,
+    here: `${PATH}/${id}${tab}`,
+  },
+});
+
+/** The figures of a website; of one that has never had a visit, how to install its snippet. */
+async function overview(page: PageContext, tracker: TrackerBody): Promise<Reply> {
   const days = page.scope.period.days.slice(-MAX_DAYS);
   const [usage, evidence] = await Promise.all([
-    page.api<TrackerUsageBody>('GET', `${TRACKER}/usage`, {
-      query: { from: days[0], to: page.scope.period.to.slice(0, 10) },
-    }),
+    days.length === 0
+      ? null
+      : page.api<TrackerUsageBody>('GET', `${TRACKER}/usage`, {
+          query: { from: days[0], to: page.scope.period.to.slice(0, 10) },
+        }),
     readEvidence(page.reads, tracker.id),
   ]);
-  const at = `${PATH}/${tracker.id}`;
+  if (isWaiting(page, tracker, evidence)) return install(page, tracker, null, '');
   return show(page, {
-    title: tracker.name,
-    section: 'Websites',
-    refused: refused ?? (usage.ok ? null : usage),
-    content: html`${facts([
-      ['State', stateOf(tracker)],
-      ['Websites', tracker.origins.join(', ')],
+    ...head(tracker, '', page),
+    state: installState(page, tracker, evidence),
+    refused: usage === null || usage.ok ? null : usage,
+    pickers: periodPicker(page),
+    content: html`${findingsOf(page, tracker, evidence)}
+    ${usage?.ok && figures(page, usage.body, days)}
+    ${ui.facts([
+      ['Origins', tracker.origins.join(', ')],
+      ['Last visit', page.ago(evidence.visits?.last_at ?? evidence.lastVisitHour)],
       ['Your reference', tracker.customer_reference ?? '–'],
-      ['Created', page.time(tracker.created_at)],
+      ['Added', page.time(tracker.created_at)],
+      [
+        'Sessions',
+        html`<a href="${linkTo('/dashboard/sessions', page.scope.query, { tracker_id: tracker.id })}">Sessions of this website</a>`,
+      ],
       ['Id', html`<code>${tracker.id}</code>`],
-    ])}
-    <p><a class="button" href="/dashboard/sessions?tracker_id=${tracker.id}">Its sessions</a>
-      <a class="button quiet" href="/dashboard/domains?tracker_id=${tracker.id}">Its domains</a></p>
-    <section><h2>Install</h2>
-      <p>Put this into every page, before <code>&lt;/body&gt;</code> for example:</p>
-      ${copyable('Snippet', tracker.snippet)}</section>
-    ${installCheck(page, tracker, evidence)}
-    ${usage.ok && usageOf(page, usage.body, days)}
-    ${
-      mayChange(page) &&
-      html`<section><h2>Change</h2>${form(
-        page,
-        `${at}/change`,
-        html`${trackerFields(page, tracker, refused)}
-      <p>Visits are accepted from these websites within a second. The snippet stays.</p>
-      <button>Save</button>`,
-      )}</section>
-    <section><h2>${tracker.disabled_at === null ? 'Disable' : 'Enable or delete'}</h2>${
-      tracker.disabled_at === null
-        ? form(
-            page,
-            `${at}/disable`,
-            html`<p>A disabled tracker takes no visits. Its sessions stay.</p>
-          <button class="quiet">Disable the tracker</button>`,
-          )
-        : html`${form(page, `${at}/enable`, html`<button>Enable the tracker</button>`)}
-          <p><a class="button danger" href="${at}/delete">Delete the tracker…</a></p>`
-    }</section>`
-    }
-    <p><a href="${PATH}">All trackers</a></p>`,
+    ])}`,
   });
 }
 
-function usageOf(
+/** The figures of a website, of which sessions and reveals are known by the day. */
+function figures(page: PageContext, { hourly, totals }: TrackerUsageBody, days: readonly string[]): Content {
+  const here = page.query.get('figure') === 'reveals' ? 'reveals' : 'sessions';
+  const name = here === 'reveals' ? 'Reveals' : 'Sessions';
+  const points = days.map((day) => ({
+    label: dayLabel(day),
+    values: [
+      sum(
+        hourly.filter(({ hour }) => hour.startsWith(day)),
+        (row) => row[here],
+      ),
+    ],
+  }));
+  return html`<div class="join">${ui.tiles(
+    [
+      { name: 'Sessions', value: ui.count(totals.sessions), href: changed(page, { figure: '' }) },
+      { name: 'Reveals', value: ui.count(totals.reveals), href: changed(page, { figure: 'reveals' }) },
+      { name: 'Visits', value: ui.count(totals.capture_requests) },
+      { name: 'Units', value: ui.count(totals.billable_reveals) },
+    ],
+    name,
+  )}${lineChart({ title: `${name} a day`, axis: 'Day', series: [{ name }], points })}</div>`;
+}
+
+/** The snippet of a website, and whether it works. `refused` is always null: nothing is sent from here. */
+async function install(
   page: PageContext,
-  { hourly, totals, pending_reveals }: TrackerUsageBody,
-  days: readonly string[],
-) {
-  const of = (day: string) => hourly.filter(({ hour }) => hour.startsWith(day));
-  const sum = (day: string, name: 'sessions' | 'reveals') =>
-    of(day).reduce((total, row) => total + row[name], 0);
-  return html`<section><h2>Usage</h2>
-    <form class="filter" method="get">${periodFields(page)}<button class="quiet">Apply</button></form>
-    ${facts([
-      ['Visits reported', count(totals.capture_requests)],
-      ['Sessions', count(totals.sessions)],
-      ['Reveals', count(totals.reveals)],
-      ['Units', count(totals.billable_reveals)],
-      ['Reveals pending', count(pending_reveals)],
-      ['API calls about it', count(totals.api_requests)],
-    ])}
-    ${barChart({
-      title: 'Sessions and reveals a day',
-      axis: 'Day',
-      isStacked: false,
-      series: [{ name: 'Sessions' }, { name: 'Reveals' }],
-      points: days.map((day) => ({
-        label: dayLabel(day),
-        values: [sum(day, 'sessions'), sum(day, 'reveals')],
-      })),
-    })}</section>`;
+  tracker: TrackerBody,
+  _refused: Refused = null,
+  tab: '' | '/install' = '/install',
+): Promise<Reply> {
+  const evidence = await readEvidence(page.reads, tracker.id);
+  return show(page, {
+    ...head(tracker, tab, page),
+    state: installState(page, tracker, evidence),
+    content: html`${ui.panel(
+      'Snippet',
+      html`<p>Put this into every page, before <code>&lt;/body&gt;</code> for example:</p>${ui.copyable('Snippet', tracker.snippet)}
+      <p class="soft">It can come from a host name of your customer: <a href="/dashboard/domains?tracker_id=${tracker.id}">custom domains</a>.</p>`,
+    )}
+    ${installCheck(page, tracker, evidence)}`,
+  });
+}
+
+function settings(page: PageContext, tracker: TrackerBody, refused: Refused = null): Reply {
+  const at = `${PATH}/${tracker.id}`;
+  const isOn = tracker.disabled_at === null;
+  return show(page, {
+    ...head(tracker, '/settings', page),
+    refused,
+    content: html`${ui.panel(
+      'Website',
+      ui.form(
+        page,
+        `${at}/change`,
+        html`${trackerFields(page, tracker, refused)}
+      <p class="soft">Visits are accepted from these origins within a second. The snippet stays.</p>
+      <button>Save</button>`,
+      ),
+    )}
+    ${ui.panel(
+      isOn ? 'Disable' : 'Enable',
+      isOn
+        ? ui.form(
+            page,
+            `${at}/disable`,
+            html`<p>A disabled website takes no visits. Its sessions stay. Once it is disabled it can be deleted.</p>
+          <button class="quiet">Disable the website</button>`,
+          )
+        : ui.form(
+            page,
+            `${at}/enable`,
+            html`<p>Visits are accepted again.</p><button>Enable the website</button>`,
+          ),
+    )}
+    ${
+      !isOn &&
+      html`<section class="panel danger"><h2>Delete</h2><p>The website cannot be brought back. Sessions and usage stay readable until they expire.</p>
+        <p><a class="button danger" href="${at}/delete">Delete the website…</a></p></section>`
+    }`,
+  });
 }

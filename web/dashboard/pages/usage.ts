@@ -1,30 +1,27 @@
 import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
+import { listUnitsByActor } from '../../../queries/billing/reveal-units.ts';
 import { type Allowance, readAllowance } from '../../../queries/lookup/allowances.ts';
-import { type KeyRow, listLatestKeys } from '../../../queries/partners/partners.ts';
-import type { LookupDay, TrackerDay } from '../../../read-api/usage/partner-usage.ts';
+import { type KeyRow, listActors, listLatestKeys } from '../../../queries/partners/partners.ts';
+import type { LookupDay } from '../../../read-api/usage/partner-usage.ts';
 import { csvAnswer } from '../answers.ts';
 import { listTrackers, type PageContext } from '../api.ts';
-import {
-  count,
-  filterForm,
-  gauge,
-  html,
-  namesOfTrackers,
-  nothingYet,
-  panel,
-  table,
-  tiles,
-} from '../components.ts';
+import { count, gauge, html, namesOfTrackers, nothingYet, panel, table, tiles } from '../components.ts';
 import { show } from '../layout.ts';
+import { scopePickers } from '../pickers.ts';
+import { amountCells, amountHeads, moneyText, priceNote } from '../price.ts';
 import { get, type PageRoute } from '../routes.ts';
-import { linkTo, periodBefore } from '../scope.ts';
-import { lookupChart, OUTCOME_GROUPS, POLLS, readLookups, splitAt, sum } from './overview.ts';
+import { fileScope, linkTo, periodBefore } from '../scope.ts';
+import { lookupChart, OUTCOME_GROUPS, POLLS, readLookups, splitAt, sum, websiteTable } from './overview.ts';
 
 const PATH = '/dashboard/usage';
 
 /** What keys and websites have used, and how near their limits are. */
-export const usagePages: readonly PageRoute[] = [get(PATH, usage), get(`${PATH}.csv`, csv)];
+export const usagePages: readonly PageRoute[] = [
+  get(PATH, usage),
+  get(`${PATH}.csv`, csv),
+  get(`${PATH}/units.csv`, unitsCsv),
+];
 
 const keysOf = ({ reads, user, request }: PageContext): Promise<readonly KeyRow[]> =>
   listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt));
@@ -33,13 +30,17 @@ async function usage(page: PageContext): Promise<Reply> {
   const { reads, user, scope, request } = page;
   const { period, trackerId } = scope;
   const before = periodBefore(period);
-  const [{ trackers, failed }, allLookups, days, keys, allowance] = await Promise.all([
+  // Figures of one page agree.
+  await reads.waitForHead(['tracker-usage', 'sessions', 'reveal-units'])();
+  const [{ trackers, failed }, allLookups, days, keys, allowance, byActor] = await Promise.all([
     listTrackers(page),
     readLookups(page, { from: before.from, to: period.to }),
     reads.trackerDays(user.partner_id, trackerId, period),
     keysOf(page),
     readAllowance(reads.pool, user.partner_id, request.receivedAt),
+    unitsByActor(page),
   ]);
+  const units = sum(days, (row) => row.units);
   const [lookupsBefore, lookups] = splitAt(allLookups, period);
   const all = sum(lookups, ({ requests }) => requests);
   const saved = sum(lookups, ({ cache_hits }) => cache_hits);
@@ -47,9 +48,9 @@ async function usage(page: PageContext): Promise<Reply> {
     title: 'Usage',
     section: 'Usage and billing',
     refused: failed,
+    pickers: scopePickers(page, trackers),
     actions: html`<a class="button quiet" href="${linkTo(`${PATH}.csv`, page.scope.query)}">Download as CSV</a>`,
-    content: html`${filterForm(page, trackers)}
-    ${tiles([
+    content: html`${tiles([
       {
         name: 'Lookup requests',
         value: count(all),
@@ -61,12 +62,15 @@ async function usage(page: PageContext): Promise<Reply> {
         value: all === 0 ? '–' : `${Math.round((saved / all) * 100)} %`,
       },
       { name: 'Sessions', value: count(sum(days, ({ sessions }) => sessions)) },
-      { name: 'Units', value: count(sum(days, ({ units }) => units)) },
+      { name: 'Units', value: count(units) },
+      ...(reads.price === null ? [] : [{ name: 'At today’s price', value: moneyText(reads.price, units) }]),
     ])}
+    ${priceNote(reads.price)}
     ${allowancePanel(keys, allowance)}
     ${lookups.length > 0 && lookupChart(period.days, lookups)}
     ${byKey(keys, lookups)}
-    ${byTracker(days, namesOfTrackers(trackers))}`,
+    ${websiteTable(page, days, namesOfTrackers(trackers), ['sessions', 'visits', 'reveals', 'units'])}
+    ${unitsTable(page, byActor)}`,
   });
 }
 
@@ -119,23 +123,54 @@ function byKey(keys: readonly KeyRow[], lookups: readonly LookupDay[]) {
       count(requestsOf(of, POLLS)),
       count(sum(of, ({ cache_hits }) => cache_hits)),
     ]),
-    { numeric: [1, 2, 3, 4, 5, 6, 7] },
+    { numeric: [1, 2, 3, 4, 5, 6, 7], minor: [2, 3, 4, 5, 6], isWhole: true },
   );
 }
 
-function byTracker(days: readonly TrackerDay[], nameOf: (trackerId: string) => string) {
-  const rows = [...Map.groupBy(days, ({ tracker_id }) => tracker_id)];
-  if (rows.length === 0) return null;
-  return table(
-    'By website',
-    ['Website', 'Visits', 'Sessions', 'Reveals', 'Units'],
-    rows.map(([tracker_id, of]) => [
-      html`<a href="/dashboard/trackers/${tracker_id}">${nameOf(tracker_id)}</a>`,
-      ...(['visits', 'sessions', 'reveals', 'units'] as const).map((name) =>
-        count(sum(of, (row) => row[name])),
-      ),
+/** Units by the key or the user that asked, of all websites, with names. */
+async function unitsByActor({ reads, user, request, scope: { period } }: PageContext) {
+  await reads.waitForHead(['reveal-units'])();
+  const [rows, actors] = await Promise.all([
+    listUnitsByActor(reads.db, user.partner_id, period.from, period.to),
+    listActors(reads.db, user.partner_id, isoTime(request.receivedAt)),
+  ]);
+  const names = new Map(actors.map(({ id, name }) => [id, name]));
+  return rows.map(({ key_id, user_id, units, completed }) => {
+    const id = key_id ?? user_id ?? '';
+    const kind = key_id === null ? 'user' : 'key';
+    return { kind, id, name: names.get(id) ?? (key_id === null ? 'a former user' : id), units, completed };
+  });
+}
+type UnitsByActor = Awaited<ReturnType<typeof unitsByActor>>;
+
+const unitsTable = ({ scope }: PageContext, rows: UnitsByActor) =>
+  rows.length > 0 &&
+  html`${table(
+    'Units by key and by user, all websites',
+    ['Asked by', 'Kind', 'Reveals completed', 'Units'],
+    rows.map(({ kind, id, name, units, completed }) => [
+      kind === 'key' ? html`<a href="/dashboard/keys/${id}">${name}</a>` : name,
+      kind,
+      count(completed),
+      count(units),
     ]),
-    { numeric: [1, 2, 3, 4] },
+    { numeric: [2, 3], isWhole: true },
+  )}<p><a class="button quiet" href="${linkTo(`${PATH}/units.csv`, scope.query)}">Download these units as CSV</a></p>`;
+
+async function unitsCsv(page: PageContext): Promise<Reply> {
+  const rows = await unitsByActor(page);
+  const { price } = page.reads;
+  return csvAnswer(
+    `doorplate-units-${fileScope(page.scope)}.csv`,
+    ['kind', 'id', 'name', 'completed_reveals', 'units', ...amountHeads(price)],
+    rows.map(({ kind, id, name, completed, units }) => [
+      kind,
+      id,
+      name,
+      completed,
+      units,
+      ...amountCells(price, units),
+    ]),
   );
 }
 
@@ -144,7 +179,7 @@ async function csv(page: PageContext): Promise<Reply> {
   const [lookups, keys] = await Promise.all([readLookups(page, period), keysOf(page)]);
   const names = new Map(keys.map(({ key_id, name }) => [key_id, name]));
   return csvAnswer(
-    `doorplate-usage-${period.days[0]}-${period.days.at(-1)}.csv`,
+    `doorplate-usage-${fileScope(page.scope)}.csv`,
     ['day', 'key_id', 'key', 'outcome', 'requests', 'from_saved_results'],
     lookups.map((row) => [
       row.day,

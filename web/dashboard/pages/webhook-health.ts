@@ -85,45 +85,48 @@ export const SPANS = {
 } as const;
 export type Span = keyof typeof SPANS;
 
-/** Returns where a span begins: at a whole step, milliseconds. */
+/** Returns where a span begins: at a whole step, so that its last one is the present; milliseconds. */
 export function startOf(span: Span, now: number): number {
   const { hours, step } = SPANS[span];
-  const first = now - hours * HOUR;
-  return first - (first % (step * HOUR));
+  return now - (now % (step * HOUR)) - (hours - step) * HOUR;
 }
 
-/** The success rate and response time of an endpoint, as figures and as lines. Times without an attempt have no point. */
+/** The success rate and response time of an endpoint, as figures and as lines. Times without an attempt are gaps. */
 export function attemptCharts(page: PageContext, span: Span, hours: readonly AttemptHour[]): Html {
-  const { text, step } = SPANS[span];
+  const { text, hours: length, step } = SPANS[span];
   const all = total(hours);
-  if (all.attempts === 0) return html`<p>No attempts in the ${text.toLowerCase()}.</p>`;
-  const steps = [...Map.groupBy(hours, ({ hour }) => Math.floor(Date.parse(hour) / (step * HOUR)))].map(
-    ([nth, some]) => ({ at: nth * step * HOUR, ...total(some) }),
-  );
+  if (all.attempts === 0) return html`<p class="soft">No attempts in the ${text.toLowerCase()}.</p>`;
+  const byStep = Map.groupBy(hours, ({ hour }) => Math.floor(Date.parse(hour) / (step * HOUR)));
+  const first = startOf(span, page.request.receivedAt);
   const label = labelIn(page.user.time_zone, span);
-  const answered = steps.filter((some) => some.answered > 0);
+  const steps = Array.from({ length: length / step }, (_, nth) => {
+    const at = first + nth * step * HOUR;
+    return {
+      ...total(byStep.get(at / (step * HOUR)) ?? []),
+      label: label(at),
+      tick: label(at).split(',')[0] ?? '',
+    };
+  });
   return html`${tiles([
     { name: 'Success rate', value: `${rate(all)} %` },
     { name: 'Attempts that succeeded', value: `${count(all.delivered)} of ${count(all.attempts)}` },
     { name: 'Average response', value: all.answered === 0 ? 'no answer' : `${count(responseMs(all))} ms` },
   ])}
-  ${lineChart({
+  <div class="columns">${lineChart({
     title: 'Success rate',
     series: [{ name: 'Success rate', tone: 'good' }],
-    points: steps.map((some) => ({ label: label(some.at), values: [rate(some)] })),
+    points: steps.map((some) => ({ ...some, values: [some.attempts === 0 ? null : rate(some)] })),
     axis: 'Time',
     format: (value) => `${value} %`,
+    highest: 100,
   })}
-  ${
-    answered.length > 0 &&
-    lineChart({
-      title: 'Response time',
-      series: [{ name: 'Average response time' }],
-      points: answered.map((some) => ({ label: label(some.at), values: [responseMs(some)] })),
-      axis: 'Time',
-      format: (value) => `${count(value)} ms`,
-    })
-  }`;
+  ${lineChart({
+    title: 'Response time',
+    series: [{ name: 'Average response time' }],
+    points: steps.map((some) => ({ ...some, values: [some.answered === 0 ? null : responseMs(some)] })),
+    axis: 'Time',
+    format: (value) => `${count(value)} ms`,
+  })}</div>`;
 }
 
 function total(hours: readonly AttemptHour[]): Omit<AttemptHour, 'hour'> {

@@ -1,9 +1,10 @@
+import { isoTime } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import { failureText } from '../../../projections/webhooks/deliveries/health-readers.ts';
-import type { DeliveryBody } from '../../../read-api/webhooks/delivery-schemas.ts';
+import { type Delivery, searchDeliveries } from '../../../projections/webhooks/deliveries/readers.ts';
 import type { WebhookBody } from '../../../read-api/webhooks/endpoint-schemas.ts';
 import { mayChange, type PageContext, type Refused } from '../api.ts';
-import { badge, type Content, copyable, form, html, panel, secretOnce } from '../components.ts';
+import { badge, type Content, checkbox, copyable, form, html, panel, secretOnce } from '../components.ts';
 import { ask, show } from '../layout.ts';
 import { filled, get, type PageRoute, post } from '../routes.ts';
 import { verificationSnippets } from './webhook-snippets.ts';
@@ -66,26 +67,19 @@ async function rotate(page: PageContext, showEndpoint: ShowEndpoint): Promise<Re
 /** `secret`: shown now; null: it was shown when the rotation began. */
 async function steps(page: PageContext, webhook: WebhookBody, secret: string | null): Promise<Reply> {
   const at = pathOf(page);
-  const history = await page.api<{ readonly deliveries: readonly DeliveryBody[] }>(
-    'GET',
-    `${WEBHOOK}/deliveries`,
-  );
-  const deliveries = history.ok ? history.body.deliveries : [];
-  const began = Date.parse(webhook.secret_rotation_until ?? '') - OVERLAP_MS;
-  const test = deliveries.find(
-    ({ type, created_at }) => type === 'webhook.test' && Date.parse(created_at) >= began,
-  );
+  const test = await findTest(page, webhook);
   const until = page.time(webhook.secret_rotation_until);
   return show(page, {
     title: `Rotation of “${webhook.name}”`,
     section: 'Webhooks',
+    up: [at, webhook.name],
     content: html`${panel(
       '1. Keep the new secret',
       secret === null
         ? html`<p>It was shown once, when the rotation began. If you have not kept it, wait until ${until}: then you can rotate
             again.</p>`
         : html`<p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
-            ${copyable('The new secret', secret)}`,
+            <div data-once>${copyable('The new secret', secret)}</div>`,
     )}
     ${panel(
       '2. Put it on your servers',
@@ -102,23 +96,49 @@ async function steps(page: PageContext, webhook: WebhookBody, secret: string | n
           form(
             page,
             `${at}/test`,
-            html`<input type="hidden" name="from" value="rotation"><button class="quiet">Send a test</button>`,
+            html`<input type="hidden" name="from" value="rotation">
+            ${secret !== null && checkbox('I have kept the new secret', 'kept', 'yes', false, true)}
+            <button class="quiet">Send a test</button>`,
           )
         }`,
     )}
     ${panel('4. The old secret ends', html`<p>The old secret stops signing at ${until}. Nothing more is to be done.</p>`)}
-    <p><a class="button" href="${at}">${secret === null ? 'The endpoint' : 'I have kept it'}</a></p>`,
+    <p><a class="button" data-kept href="${at}">${secret === null ? 'The endpoint' : 'I have kept it'}</a></p>`,
   });
 }
 
-function testState(page: PageContext, test: DeliveryBody | undefined, at: string): Content {
+const TESTS_READ = 20;
+
+/** Finds the newest test of this page since the rotation began, or else of the API. */
+async function findTest({ reads, request }: PageContext, webhook: WebhookBody) {
+  const began = Date.parse(webhook.secret_rotation_until ?? '') - OVERLAP_MS;
+  const tests = await searchDeliveries(reads.db, {
+    webhookId: webhook.id,
+    deleted: webhook.deleted_at !== null,
+    status: null,
+    type: 'webhook.test',
+    from: isoTime(began),
+    to: null,
+    after: null,
+    limit: TESTS_READ,
+    now: request.receivedAt,
+  });
+  return tests.find(({ newest_secret_only }) => newest_secret_only) ?? tests[0];
+}
+
+function testState(page: PageContext, test: Delivery | undefined, at: string): Content {
   if (test === undefined)
-    return 'A test shows that your servers accept the new secret. None was sent since the rotation began.';
-  const link = html`<a href="${at}/deliveries/${test.id}">The test</a> of ${page.ago(test.created_at)}`;
-  if (test.state === 'delivered') return html`${badge('delivered', 'good')} ${link} was accepted.`;
+    return 'The test is signed by the new secret alone, so it shows whether your servers have it. None was sent since the rotation began.';
+  const link = html`<a href="${at}/deliveries/${test.delivery_id}">The test</a> of ${page.ago(test.created_at)}`;
+  if (test.state === 'delivered') {
+    return test.signed_by === 'newest'
+      ? html`${badge('delivered', 'good')} ${link} was accepted with the new secret.`
+      : html`${badge('delivered', 'wait')} ${link} was signed by both secrets and accepted, which does not show that your servers
+          have the new one. Send another test.`;
+  }
   const failure = failureText(test);
   if (failure === '')
     return html`<span class="reload">${badge(test.state, 'wait')} ${link} is under way.</span>`;
-  return html`${badge('not accepted', 'bad')} ${link} was refused: ${failure}. Check that the server has the new secret or the
-    old one, then send another test.`;
+  return html`${badge('not accepted', 'bad')} ${link} was not accepted: ${failure}. It is signed by the new secret alone. Put
+    that on your servers, then send another test. Other deliveries carry both signatures, so none is lost meanwhile.`;
 }

@@ -15,16 +15,19 @@ const OPTIONS = { 'allow-reveals': { type: 'boolean' } } as const;
 
 interface Package {
   readonly version: string;
-  readonly optionalDependencies: Readonly<Record<string, string>>;
+  /** What the service's own copy of the package names as optional peers. */
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
 /** @throws Error that says what to install */
-const loadServer = async ({ optionalDependencies }: Package): Promise<typeof import('./mcp-server.ts')> => {
+const loadServer = async (manifest: Package): Promise<typeof import('./mcp-server.ts')> => {
   try {
     return await import('./mcp-server.ts');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    const missing = Object.entries(optionalDependencies).map(([name, version]) => `${name}@${version}`);
+    const wanted = manifest.optionalDependencies ?? manifest.peerDependencies ?? {};
+    const missing = Object.entries(wanted).map(([name, version]) => `${name}@${version}`);
     throw new Error(`mcp needs optional packages that are not installed: npm install ${missing.join(' ')}`);
   }
 };
