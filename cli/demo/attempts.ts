@@ -45,7 +45,8 @@ export function createPastAttempts(
     else one.dueAt = endedAt + delayMs;
     const times = { started_at: isoTime(startedAt), ended_at: isoTime(endedAt) };
     const next_attempt_at = delayMs === null ? null : isoTime(one.dueAt);
-    const result = { state, http_status: error === null ? 204 : null, error, next_attempt_at };
+    const http_status = error === null ? 204 : null;
+    const result = { state, http_status, error, next_attempt_at, signed_by: 'newest' } as const;
     const ofDelivery = { delivery_id, webhook_id, partner_id, cycle: 1, attempt: one.attempts };
     const event = attemptEvent({ ...ofDelivery, ...times, ...result }, endedAt);
     const stream = deliveriesStream(webhook_id, isoTime(createdAt));
