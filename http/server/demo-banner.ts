@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 
 /** Where the content of a page begins. */
-const CONTENT = /<main(?: [^<>]*)?>|<header>/;
+const CONTENT = /<main(?: [^<>]*)?>|<div class="intro">/;
 const BANNER =
   '<p class="demo" role="note"><strong>Demo.</strong> Companies, ISPs, visits and who has which address are made up. Nothing leaves this machine.</p>';
 
