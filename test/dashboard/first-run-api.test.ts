@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ownContext } from '../../commands/handle.ts';
-import { revokeKey } from '../../commands/partners/manage-partner.ts';
+import { revokeKey, setCeilings } from '../../commands/partners/manage-partner.ts';
 import { type Key, manualClock, startApi, type TestApi } from '../support/api.ts';
 import { type LoggedIn, loggedIn, makeUser } from '../support/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
@@ -80,6 +80,16 @@ describe('the first lookup', () => {
     const keys = (await page.get('/keys')).body;
     expect(keys.match(/>Dashboard<\/a>/g)).toHaveLength(1);
     expect(keys).not.toMatch(/dp_\w{20}/);
+  });
+
+  it("makes the key within the account's ceilings, and one of two presses at once", async () => {
+    const ceilings = { requests_per_second: 10, new_enrichments_per_day: 5, pending_enrichments: 3 };
+    await setCeilings(api.runtime.store, { partner_id: key.partner_id, ceilings }, ownContext(clock));
+    await api.caughtUp();
+    const press = () => page.send('/lookup/first-key', { ip: '8.8.8.8' });
+    const pressed = await Promise.all([press(), press()]);
+    expect(pressed.map(({ statusCode }) => statusCode)).toEqual([303, 303]);
+    expect((await page.get('/keys')).body.match(/>Dashboard<\/a>/g)).toHaveLength(1);
   });
 
   it('makes no key of a user who may not', async () => {

@@ -81,7 +81,10 @@ it('waits for what the service saw of the first visit, and finds nothing wrong w
   await api.caughtUp();
   // The evidence is written up to ten seconds later.
   const before = await shownNow();
-  expect(before).toContain('A page of the website has just been seen');
+  expect(before).toMatch(/class="tiles"/);
+  expect((await page.get(`/trackers/${tracker}/install`)).body).toContain(
+    'A page of the website has just been seen',
+  );
   expect(before).not.toContain('No visit');
   expect(before).not.toContain('though visits came before');
   expect(await shown(tracker)).toContain('Receiving visits:');

@@ -113,6 +113,19 @@ describe('the install check', () => {
     ]);
   });
 
+  it('believes usage that a website was visited today, where the evidence of it is missing', () => {
+    const hour = { lastVisitHour: '2026-03-14T10:00:00.000Z' };
+    expect(judged(hour)).toEqual(['receiving']);
+    expect(judged({ ...hour, scripts: { count: 1, last_at: new Date(NOW - 5_000).toISOString() } })).toEqual([
+      'receiving',
+    ]);
+    expect(judged({ ...hour, refusals: [refused('wrong_origin', 50)] })).toEqual([
+      'receiving',
+      'wrong_origin',
+    ]);
+    expect(judged({ lastVisitHour: '2026-03-13T13:00:00.000Z' })).toEqual(['receiving']);
+  });
+
   it('says of a disabled tracker that it is disabled, whatever else there is', () => {
     expect(judged({}, true)).toEqual(['trouble', 'disabled']);
     expect(judged({ ...RECEIVING, refusals: [refused('disabled')] }, true)).toEqual(['trouble', 'disabled']);

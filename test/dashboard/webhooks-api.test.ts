@@ -434,6 +434,16 @@ describe('the test of a rotation', () => {
     await shows('was signed by both secrets and accepted');
   });
 
+  it('blames no secret where a test that both signed was not accepted', async () => {
+    await page.send(at('/rotate'));
+    verifiesBy = 'whsec_AAAA';
+    await page.send(at('/test'));
+    await shows('was not accepted: HTTP 401');
+    const text = await textOf(at('/rotate'));
+    expect(text).toContain('It was not signed by the new secret alone');
+    expect(text).not.toContain('Put that on your servers');
+  });
+
   it('asks whether the new secret is kept before it leaves the page that shows it', async () => {
     const rotated = (await page.send(at('/rotate'))).body;
     expect(rotated).toMatch(/<input type="checkbox" name="kept" value="yes"\s+required>/);

@@ -1,5 +1,5 @@
 /** Why a tracker shows nothing, from what the service saw of its pixel (docs/pixel.md, "Why do I see nothing"). */
-import { DAY, SECOND } from '../../domain/kernel/time.ts';
+import { DAY, HOUR, SECOND } from '../../domain/kernel/time.ts';
 import { type CaptureRefusal, EVIDENCE_LATE_MS } from '../../domain/sessions/install-evidence.ts';
 import type { InstallEvidence as SeenEvidence } from '../../queries/trackers/install-evidence.ts';
 
@@ -70,7 +70,10 @@ export function judgeInstallation(
   );
   const standing = { ...evidence, origins, refusals };
   const { lastVisitHour, scripts, crawlers, prefetches } = evidence;
-  const isVisitUntold = lastVisitHour !== null && Date.parse(lastVisitHour) > now - DAY;
+  const visitHour = Date.parse(lastVisitHour ?? '');
+  // Usage has visits that evidence does not: those that a process of 0.2.0 took, and those before evidence was kept or lost by a crash.
+  const isVisited = visits > 0 || visitHour > now - DAY;
+  const isVisitUntold = visits === 0 && visitHour + HOUR + WHOLE_AFTER_MS > now;
   const isAnythingNew = [scripts, crawlers, prefetches].some(
     (seen) =>
       seen !== null && countOf(seen) < ENOUGH_VISITS && Date.parse(seen.last_at) > now - WHOLE_AFTER_MS,
@@ -79,10 +82,16 @@ export function judgeInstallation(
   const findings = [
     ...(disabled ? [DISABLED] : []),
     ...refusals.flatMap((refusal) => refusalFindings(refusal, standing)),
-    ...(disabled ? [] : visits > 0 ? addresses(evidence, visits) : isWhole ? silence(standing, service) : []),
+    ...(disabled
+      ? []
+      : visits > 0
+        ? addresses(evidence, visits)
+        : isWhole && !isVisited
+          ? silence(standing, service)
+          : []),
   ];
   if (disabled) return { state: 'trouble', findings };
-  if (visits > 0) return { state: 'receiving', findings };
+  if (isVisited && !isVisitUntold) return { state: 'receiving', findings };
   const isWaiting =
     isVisitUntold ||
     (findings.length === 0 && !isWhole) ||

@@ -79,10 +79,6 @@ export function installState(page: PageContext, tracker: TrackerBody, evidence: 
   return findings.length > 0 ? ui.badge('Receiving, with refusals', 'wait') : ui.badge('Receiving', 'good');
 }
 
-/** Whether nothing is known yet of what the page is about. */
-export const isWaiting = (page: PageContext, tracker: TrackerBody, evidence: InstallEvidence): boolean =>
-  judged(page, tracker, evidence).state === 'waiting' || evidence.lastVisitHour === null;
-
 /** What is wrong with a website's installation, and what to change. */
 export function findingsOf(page: PageContext, tracker: TrackerBody, evidence: InstallEvidence): Content {
   const { state, findings } = judged(page, tracker, evidence);
@@ -109,11 +105,12 @@ function stateOf(
   state: ReturnType<typeof judgeInstallation>['state'],
   { visits, lastVisitHour }: InstallEvidence,
 ): Content {
-  if (state === 'receiving' && visits !== null) {
-    return ui.notice(
-      html`<p><strong>Receiving visits:</strong> ${ui.count(visits.count)} in the last 24 hours, the last ${page.ago(visits.last_at)}.</p>`,
-      'good',
-    );
+  if (state === 'receiving') {
+    const told =
+      visits === null
+        ? html`the last in the hour of ${page.time(lastVisitHour)}`
+        : html`${ui.count(visits.count)} in the last 24 hours, the last ${page.ago(visits.last_at)}`;
+    return ui.notice(html`<p><strong>Receiving visits:</strong> ${told}.</p>`, 'good');
   }
   if (state === 'waiting') {
     return lastVisitHour === null

@@ -21,7 +21,7 @@ import { get, type PageRoute, post } from '../routes.ts';
 type KeyCeilings = NonNullable<Awaited<ReturnType<typeof findPartner>>>;
 
 /** The usual limits of a new key, as far as the ceilings allow. */
-const within = (usual: KeyLimits, ceilings: KeyCeilings): KeyLimits => ({
+export const within = (usual: KeyLimits, ceilings: KeyCeilings): KeyLimits => ({
   ...usual,
   requests_per_second: Math.min(usual.requests_per_second, ceilings.requests_per_second),
   new_enrichments_per_day: usual.new_enrichments_per_day ?? ceilings.new_enrichments_per_day,
@@ -114,7 +114,8 @@ async function find({ user, reads, request }: PageContext): Promise<Found<UsedKe
   return used === undefined ? MISSING : { ok: true, body: used };
 }
 
-async function ceilingsOf({ reads, user }: PageContext): Promise<KeyCeilings> {
+/** Reads the ceilings of the user's account. */
+export async function ceilingsOf({ reads, user }: PageContext): Promise<KeyCeilings> {
   const partner = await findPartner(reads.db, user.partner_id);
   if (partner === null) throw new TypeError('the partner of a logged-in user does not exist');
   return partner;

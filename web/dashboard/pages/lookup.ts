@@ -20,6 +20,7 @@ import { type Content, html } from '../components.ts';
 import { show } from '../layout.ts';
 import { get, type PageRoute, post } from '../routes.ts';
 import { linkTo } from '../scope.ts';
+import { ceilingsOf, within } from './keys.ts';
 import { resultCard } from './reveals.ts';
 
 /** The body of a lookup (contract, Lookup 1 and 2), complete or pending. */
@@ -170,8 +171,10 @@ async function lookUpWithFirstKey({ create, usualLimits }: KeyChanges, page: Pag
   const { reads, user, request } = page;
   const keysNow = () => listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt), 0);
   if ((await keysNow()).length === 0) {
-    const made = await create(user.partner_id, 'Dashboard', usualLimits, commandOf(page));
-    if (!made.ok) return lookup(page, made);
+    const limits = within(usualLimits, await ceilingsOf(page));
+    const made = await create(user.partner_id, 'Dashboard', limits, commandOf(page));
+    // A second press at the same moment finds the key of the first.
+    if (!made.ok && made.code !== 'key_name_taken') return lookup(page, made);
   }
   const [key] = await keysNow();
   if (key === undefined) return lookup(page, UNUSABLE);

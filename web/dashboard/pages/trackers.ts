@@ -18,7 +18,6 @@ import {
   findingsOf,
   installCheck,
   installState,
-  isWaiting,
   readEvidence,
   readPixels,
 } from './install-check.ts';
@@ -242,7 +241,7 @@ async function overview(page: PageContext, tracker: TrackerBody): Promise<Reply>
         }),
     readEvidence(page.reads, tracker.id),
   ]);
-  if (isWaiting(page, tracker, evidence)) return install(page, tracker, null, '');
+  if (evidence.lastVisitHour === null) return install(page, tracker, null, '');
   return show(page, {
     ...head(tracker, '', page),
     state: installState(page, tracker, evidence),

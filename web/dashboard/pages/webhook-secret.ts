@@ -139,6 +139,11 @@ function testState(page: PageContext, test: Delivery | undefined, at: string): C
   const failure = failureText(test);
   if (failure === '')
     return html`<span class="reload">${badge(test.state, 'wait')} ${link} is under way.</span>`;
-  return html`${badge('not accepted', 'bad')} ${link} was not accepted: ${failure}. It is signed by the new secret alone. Put
-    that on your servers, then send another test. Other deliveries carry both signatures, so none is lost meanwhile.`;
+  const isByNewestAlone = test.newest_secret_only && test.signed_by === 'newest';
+  return html`${badge('not accepted', 'bad')} ${link} was not accepted: ${failure}. ${
+    isByNewestAlone
+      ? `It is signed by the new secret alone. Put that on your servers, then send another test. Other deliveries carry both
+        signatures, so none is lost meanwhile.`
+      : 'It was not signed by the new secret alone, so the secret need not be the cause. Fix the receiver, then send another test.'
+  }`;
 }
