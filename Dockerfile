@@ -30,5 +30,5 @@ EXPOSE 3000
 # Readiness, so that nothing is sent here before the read models have caught up; a start may have to migrate first.
 HEALTHCHECK --interval=5s --timeout=5s --start-period=60s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.OPS_PORT || 3001) + '/readyz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "--max-semi-space-size=16", "bin/doorplate.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=16", "--disable-warning=ExperimentalWarning", "bin/doorplate.js"]
 CMD ["serve"]

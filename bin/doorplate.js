@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
+#!/usr/bin/env -S node --max-semi-space-size=16 --disable-warning=ExperimentalWarning
 // Plain JavaScript, so that an old Node can still run this and report the required version.
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';

@@ -9,7 +9,7 @@ import { freePort } from './free-port.ts';
 export type Environment = Readonly<Record<string, string>>;
 
 /** The flags of `npm start` and of the program's first line. */
-const FLAGS = ['--max-semi-space-size=16'];
+const FLAGS = ['--max-semi-space-size=16', '--disable-warning=ExperimentalWarning'];
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const READY_MS = 60_000;
 const READINESS_TIMEOUT_MS = 3_000;

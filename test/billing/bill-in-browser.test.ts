@@ -74,6 +74,16 @@ describeInBrowser('the check of a bill in Chromium', () => {
     await page.unroute(month);
   });
 
+  it('says that it cannot read the entries of a month that is refused, and calls nothing unproven', async () => {
+    const month = '**/billing/2026-02/ledger.jsonl';
+    await page.route(month, (route) =>
+      route.fulfill({ status: 409, body: 'more entries than a file holds' }),
+    );
+    await open();
+    expect(await checked()).toBe('The entries cannot be read here. Use the command above.');
+    await page.unroute(month);
+  });
+
   it('finds an anchor that was signed by another key', async () => {
     await page.route('**/dashboard/billing/2026-03', async (route) => {
       const answer = await route.fetch();

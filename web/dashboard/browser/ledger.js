@@ -23,24 +23,23 @@ async function digestOf(entry) {
   return [...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-async function entriesOf(month) {
-  const answer = await fetch(`/dashboard/billing/${month}/ledger.jsonl`);
-  if (!answer.ok || answer.redirected) throw new Error(`the entries of ${month} cannot be read here`);
-  return (await answer.text())
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
+async function readEntries({ months, head }) {
+  const texts = [];
+  for (const month of months) {
+    const answer = await fetch(`/dashboard/billing/${month}/ledger.jsonl`);
+    if (!answer.ok || answer.redirected) throw new Error(`${month} was not answered`);
+    texts.push(await answer.text());
+  }
+  const lines = texts.join('\n').split('\n').filter(Boolean);
+  // What was added since the page was made is not meant.
+  return lines.map((line) => JSON.parse(line)).filter(({ number }) => number <= head.number);
 }
 
-async function check({ months, month, head, anchor, totals }) {
+async function check({ month, head, anchor, totals }, entries) {
   const { partner_id, made_at, entries: anchored, units: anchoredUnits, head_digest } = anchor;
   const signed = encoded(['doorplate anchor 1', partner_id, made_at, anchored, anchoredUnits, head_digest]);
   if (!(await crypto.subtle.verify('Ed25519', await keyOf(anchor), bytesOf(anchor.signature), signed)))
     throw new Error('the signature of the anchor is wrong');
-  const lists = [];
-  for (const each of months) lists.push(await entriesOf(each));
-  // What was added since the page was made is not meant.
-  const entries = lists.flat().filter(({ number }) => number <= head.number);
   entries.sort((one, other) => one.number - other.number);
   let previous = { number: -1, digest: '0'.repeat(64), position: -1n };
   let units = 0;
@@ -78,7 +77,9 @@ if (window.isSecureContext)
   );
 button.addEventListener('click', async () => {
   say('Checking …', 'wait');
-  await check(known).then(
+  const entries = await readEntries(known).catch(() => null);
+  if (entries === null) return say('The entries cannot be read here. Use the command above.', 'wait');
+  await check(known, entries).then(
     (text) => say(text, 'good'),
     (error) => say(`Not proven: ${error.message}.`, 'bad'),
   );
