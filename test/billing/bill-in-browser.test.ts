@@ -55,7 +55,7 @@ describeInBrowser('the check of a bill in Chromium', () => {
       'The digests of all 5 entries fit, and so does the signed anchor. 2026-03: 3 entries, 3 units.',
     );
     expect(new Set(asked)).toEqual(new Set([`localhost:${port}`]));
-    expect(await page.locator('main').textContent()).toContain('this command is the independent proof');
+    expect(await page.locator('main').textContent()).toContain('This command is the proof to rely on');
   });
 
   it.each([

@@ -113,5 +113,5 @@ it('names websites with a broken pixel on Home and in the list, and no others', 
     list.split('<tr>').find((row) => row.includes(`/dashboard/trackers/${tracker}`));
   expect(rowOf(broken)).toContain(seen);
   expect(rowOf(works)).toContain('Receiving');
-  expect(rowOf(silent)).toContain('No visits');
+  expect(rowOf(silent)).toContain('Waiting for visits');
 });

@@ -144,6 +144,11 @@ describe('the install check', () => {
       expect(of(other, 'https://www.example.com'), other).toEqual(['receiving', 'wrong_origin']);
   });
 
+  it('waits for the next visit where the origin of all refused ones has been added since, and blames nothing else', () => {
+    const origins = [{ name: 'https://www.example.com', last_at: AT }];
+    expect(judged({ scripts: seen(3), refusals: [refused('wrong_origin')], origins })).toEqual(['waiting']);
+  });
+
   it('names what was seen, what to change and where, with the lines to copy', () => {
     const origins = ['a', 'b', 'c', 'd'].map((name) => ({ name: `https://${name}.example`, last_at: AT }));
     const evidence = {

@@ -389,7 +389,9 @@ describe('the rotation of a secret', () => {
     expect(rotated.body).toContain('This is shown once.');
     const primary = /<a class="button"[^>]*>([^<]*)<|<button(?! class="quiet)[^>]*>([^<]*)</g;
     const main = rotated.body.slice(rotated.body.indexOf('<main'));
-    expect([...main.matchAll(primary)].map(([, link, button]) => link ?? button)).toEqual(['I have kept it']);
+    expect([...main.matchAll(primary)].map(([, link, button]) => link ?? button)).toEqual([
+      'Done: to the endpoint',
+    ]);
     const later = await page.get(at('/rotate'));
     expect(later.body).not.toMatch(/whsec_[A-Za-z0-9+/]{43}=/);
     expect(await textOf(at('/rotate'))).toContain('None was sent since the rotation began');

@@ -271,7 +271,7 @@ export const copyable = (label: string, text: string): Html =>
 
 export const secretOnce = (label: string, secret: string): Html =>
   html`<section class="secret"><h2>${label}</h2>
-    <p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
+    <p><strong>This is shown once.</strong> Copy it now: nobody can show it again.</p>
     ${copyable(label, secret)}</section>`;
 
 export interface Question {

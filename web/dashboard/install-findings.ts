@@ -87,7 +87,7 @@ export function judgeInstallation(
       : visits > 0
         ? addresses(evidence, visits)
         : isWhole && !isVisited
-          ? silence(standing, service)
+          ? silence(evidence, service)
           : []),
   ];
   if (disabled) return { state: 'trouble', findings };
@@ -173,9 +173,9 @@ function refusalFindings(
           name: reason,
           seen: `Visits were refused ${times} because too many came within a second.`,
           change:
-            'Nothing, if it was a load test. Otherwise a proxy makes all visitors look like one, who may not send so many, or the limits are too low for this website.',
+            'Change nothing if it was a load test. Otherwise a proxy makes all visitors look like one, who may not send so many, or the limits are too low for this website.',
           where:
-            'The operator of the service names its proxies in TRUSTED_PROXIES, and can raise CAPTURES_PER_SECOND_PER_VISITOR and CAPTURES_PER_SECOND_PER_TRACKER.',
+            'In the configuration of the service: its operator names the proxies in TRUSTED_PROXIES, and can raise CAPTURES_PER_SECOND_PER_VISITOR and CAPTURES_PER_SECOND_PER_TRACKER.',
         },
       ];
     case 'unavailable':
@@ -260,7 +260,7 @@ function addresses(
   const change =
     'Each proxy in front of the service has to send the visitor’s address in X-Forwarded-For, and the service has to know the addresses of its proxies.';
   const where =
-    'The operator of the service sets TRUSTED_PROXIES to the addresses of its proxies (CIDRs), and the header in the proxy.';
+    'In the proxy, and in the configuration of the service: its operator sets TRUSTED_PROXIES to the addresses of the proxies (CIDRs).';
   if (!hasPublicAddress) {
     return [
       {

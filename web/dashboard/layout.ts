@@ -40,9 +40,8 @@ const DONE: Readonly<Record<string, string>> = {
   'webhook-changed': 'The endpoint is changed.',
   'webhook-paused': 'The endpoint is paused. What is pending waits.',
   'webhook-enabled': 'The endpoint is enabled.',
-  'webhook-tested': 'The test is on its way. It appears in this list.',
+  'webhook-tested': 'The test is on its way. This page shows how it went.',
   'webhook-deleted': 'The endpoint is deleted. Its history stays for 90 days.',
-  'sessions-revealed': 'The sessions are revealed. What is still being looked up shows as pending.',
   'delivery-retried': 'The delivery is being retried.',
   'domain-added': 'The domain is added. It becomes active once its DNS points here.',
   'domain-given-up': 'The domain is given up.',
@@ -60,9 +59,8 @@ export function flashMessage(flash: string | null): string | null {
   const [, ...numbers] = REVEALED.exec(flash) ?? [];
   if (numbers.length === 0) return Object.hasOwn(DONE, flash) ? (DONE[flash] ?? null) : null;
   const [sessions = 0, units = 0, pending = 0] = numbers.map(Number);
-  return `${counted(sessions, 'session is', 'sessions are')} revealed, for ${counted(units, 'unit')}.${
-    pending === 0 ? '' : ` ${counted(pending, 'of them is', 'of them are')} still being looked up.`
-  }`;
+  const more = ` so far. ${counted(pending, 'is', 'are')} still being looked up: each costs a unit if a company or network is found`;
+  return `${counted(sessions, 'session is', 'sessions are')} revealed, for ${counted(units, 'unit')}${pending === 0 ? '' : more}.`;
 }
 
 interface Place {

@@ -12,6 +12,8 @@ export interface Times {
 }
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+/** Without “yesterday”, which 40 hours ago is not. */
+const relativeDays = new Intl.RelativeTimeFormat('en');
 
 const UNITS = [
   ['day', 86_400],
@@ -23,7 +25,7 @@ const UNITS = [
 function inWords(ms: number): string {
   const seconds = Math.round(ms / 1_000);
   const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ['second', 1];
-  return relative.format(Math.trunc(seconds / size), unit);
+  return (unit === 'day' ? relativeDays : relative).format(Math.trunc(seconds / size), unit);
 }
 
 const inZone = new Map<string, Intl.DateTimeFormat>();

@@ -206,8 +206,8 @@ const proof = (
           ['Public key', html`<code>${anchor.public_key}</code>`] as const,
         ]),
   ])}
-  <p>Prove the bill yourself, with a key of yours: this command is the independent proof. Its client, <a href="${CLIENT_PACKAGE_PATH}">a package
-    that this service serves</a>, reads the whole ledger, checks every digest and the anchor's signature, and keeps the newest anchor in
+  <p>Prove the bill yourself, with <a href="/dashboard/keys">any active key</a>. This command is the proof to rely on: you can read
+    <a href="${CLIENT_PACKAGE_PATH}">its client</a> before you run it, and keep one copy for all months. It reads the whole ledger, checks every digest and the anchor's signature, and keeps the newest anchor in
     <code>anchors.jsonl</code>, a file of yours: run it once a month, and what was changed or removed since shows for ever.</p>
   ${ui.copyable(
     'Commands that prove the bill',
@@ -221,8 +221,7 @@ npx --yes ${shellQuoted(`${page.publicUrl}${CLIENT_PACKAGE_PATH}`)} verify --mon
     head !== null &&
     anchor !== null &&
     html`<div id="ledger-check" data-ledger="${JSON.stringify({ months, month, head, anchor, totals })}" hidden>
-    <p>As a convenience, your browser can make the same check with this page's own script. Whoever runs the service has written that,
-      too, so the proof is the command.</p>
+    <p>Your browser can make the same check. It is quicker, but the service sends its script anew each time: rely on the command.</p>
     <p><button class="quiet">Check in this browser</button></p><p role="status"></p></div>
     <script type="module" src="/dashboard/assets/ledger.js"></script>`
   }</section>`;

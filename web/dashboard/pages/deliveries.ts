@@ -247,7 +247,7 @@ const recoverPanel = ({ id, deliveries }: WebhookBody): Html =>
   ui.panel(
     'Retry after an outage',
     html`<p>${unfinishedText(deliveries)} Choose since when; the next page says how many are retried.</p>
-    <p><a class="button quiet" href="/dashboard/webhooks/${id}/recover">Retry all failed…</a></p>`,
+    <p><a class="button quiet" href="/dashboard/webhooks/${id}/recover">Retry what failed or waits…</a></p>`,
   );
 
 const TONES = {

@@ -46,6 +46,7 @@ export interface Pixel {
   readonly tracker: TrackerBody;
   /** ISO 8601; to the hour where it is older than a day. */
   readonly lastVisit: string | null;
+  readonly state: Html;
   /** Why it sends nothing, or visits that nothing can be made of, as its page says; null: nothing that somebody has to change. */
   readonly fault: string | null;
 }
@@ -66,17 +67,25 @@ export async function readPixels(
       state === 'trouble' ? !NO_FAULT.includes(name) : state === 'receiving' && SPOILS.includes(name),
     );
     const lastVisit = its.visits?.last_at ?? its.lastVisitHour;
-    return [{ tracker, lastVisit, fault: tracker.disabled_at === null ? (fault?.seen ?? null) : null }];
+    const seen = tracker.disabled_at === null ? (fault?.seen ?? null) : null;
+    return [{ tracker, lastVisit, state: stateBadge(tracker, { state, findings }), fault: seen }];
   });
 }
 
 /** The state of a website's installation in a word. */
-export function installState(page: PageContext, tracker: TrackerBody, evidence: InstallEvidence): Html {
-  if (tracker.disabled_at !== null) return ui.badge('Disabled', 'off');
-  const { state, findings } = judged(page, tracker, evidence);
+export const installState = (page: PageContext, tracker: TrackerBody, evidence: InstallEvidence): Html =>
+  stateBadge(tracker, judged(page, tracker, evidence));
+
+function stateBadge({ disabled_at }: TrackerBody, { state, findings }: ReturnType<typeof judged>): Html {
+  if (disabled_at !== null) return ui.badge('Disabled', 'off');
   if (state === 'waiting') return ui.badge('Waiting for visits', 'wait');
-  if (state === 'trouble') return ui.badge('No visits', 'bad');
-  return findings.length > 0 ? ui.badge('Receiving, with refusals', 'wait') : ui.badge('Receiving', 'good');
+  if (state === 'receiving')
+    return findings.length > 0
+      ? ui.badge('Receiving, with a problem', 'wait')
+      : ui.badge('Receiving', 'good');
+  return findings.every(({ name }) => NO_FAULT.includes(name))
+    ? ui.badge('No visits', 'wait')
+    : ui.badge('Not working', 'bad');
 }
 
 /** What is wrong with a website's installation, and what to change. */
@@ -122,7 +131,7 @@ function stateOf(
 }
 
 const remedy = ({ seen, change, where, copy }: Finding): Content =>
-  html`<p><strong>${seen}</strong></p><p>${change}</p><p class="soft">${where}</p>
+  html`<p><strong>${seen}</strong></p><p>${change}</p><p class="soft">Where to change it: ${where}</p>
     ${copy !== undefined && ui.copyable('Content security policy', copy)}`;
 
 const chart = ({ hours }: InstallEvidence): Html =>

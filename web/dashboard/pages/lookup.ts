@@ -169,15 +169,17 @@ async function lookUp(page: PageContext, api: Api, key_id: string): Promise<Repl
 /** Makes a key that nobody has seen, so that it gives nobody access, for an account without any. */
 async function lookUpWithFirstKey({ create, usualLimits }: KeyChanges, page: PageContext): Promise<Reply> {
   const { reads, user, request } = page;
-  const keysNow = () => listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt), 0);
+  const keysNow = async () => {
+    await reads.waitForHead(['partners'])();
+    return listLatestKeys(reads.db, user.partner_id, isoTime(request.receivedAt), 0);
+  };
   if ((await keysNow()).length === 0) {
     const limits = within(usualLimits, await ceilingsOf(page));
     const made = await create(user.partner_id, 'Dashboard', limits, commandOf(page));
     // A second press at the same moment finds the key of the first.
     if (!made.ok && made.code !== 'key_name_taken') return lookup(page, made);
   }
-  const [key] = await keysNow();
-  if (key === undefined) return lookup(page, UNUSABLE);
-  const api = await asKey(page, key.key_id);
-  return api === null ? lookup(page, UNUSABLE) : lookUp(page, api, key.key_id);
+  const key_id = (await keysNow())[0]?.key_id ?? '';
+  const api = await asKey(page, key_id);
+  return api === null ? lookup(page, UNUSABLE) : lookUp(page, api, key_id);
 }

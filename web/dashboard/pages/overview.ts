@@ -189,7 +189,7 @@ const BROKEN_NAMED = 5;
 const brokenNotices = (broken: readonly Pixel[]): Notice[] => [
   ...broken.slice(0, BROKEN_NAMED).map(({ tracker, fault }) => ({
     tone: 'bad' as const,
-    text: `The pixel of “${tracker.name}” does not work. ${fault}`,
+    text: `Check the pixel of “${tracker.name}”. ${fault}`,
     href: `/dashboard/trackers/${tracker.id}`,
     action: 'See what to change',
   })),

@@ -31,7 +31,7 @@ export function startPanel(
       title: 'See who visits your website',
       isDone: hasVisit,
       toDo: tracker === undefined ? addWebsite(page) : putSnippet(tracker),
-      done: html`<a href="/dashboard/sessions">See its visits</a>`,
+      done: html`<a href="/dashboard/sessions">See its visits</a>, and reveal the companies behind them`,
     },
     {
       title: 'Look up an address',

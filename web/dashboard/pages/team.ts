@@ -143,7 +143,9 @@ function teamView(page: PageContext, team: Team): Page {
         html`${member.role}${member.user_id === page.user.user_id && html` ${ui.badge('you', 'off')}`}`,
         member.second_factor
           ? ui.badge('on', 'good')
-          : ui.badge('off', isRequired || member.second_factor_invited ? 'bad' : 'off'),
+          : isRequired || member.second_factor_invited
+            ? ui.badge('required, not set up yet', 'bad')
+            : ui.badge('off', 'off'),
         page.ago(member.used_at),
         page.time(member.logged_in_at),
       ]),
@@ -243,7 +245,7 @@ async function invite(changes: TeamChanges, page: PageContext): Promise<Reply> {
     tab: PATH,
     status: 201,
     content: html`<p>Hand this link to your colleague, by a way that you trust: the first person who opens it joins the team as
-      ${role}. It works once, within 72 hours.</p>
+      ${role}${second_factor && ', with a second factor'}. It works once, within 72 hours.</p>
       ${ui.secretOnce('Link', `${page.publicUrl}/dashboard/invitations/${made.token}`)}
       <p><a class="button" href="${PATH}">I have copied it</a></p>`,
   });

@@ -1,11 +1,10 @@
-import { DAY } from '../../../domain/kernel/time.ts';
 import type { Reply } from '../../../http/contract/route.ts';
 import type { TrackerBody, TrackerUsageBody } from '../../../read-api/trackers/schemas.ts';
 import { redirectAfterPost } from '../answers.ts';
 import { errorAnswer, listTrackers, mayChange, type PageContext, type Refused, textOf } from '../api.ts';
 import { dayLabel, lineChart, sparkline } from '../charts.ts';
 import * as ui from '../components.ts';
-import { type Content, type Html, html } from '../components.ts';
+import { type Content, html } from '../components.ts';
 import { show } from '../layout.ts';
 import { respelled, taken } from '../origins.ts';
 import { changed, periodPicker } from '../pickers.ts';
@@ -109,14 +108,12 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
             ),
             ui.counted(shown.length, 'website'),
             ['Website', 'State', 'Origins', 'Last 7 days', 'Visits', 'Last visit'],
-            pixels.map(({ tracker, lastVisit, fault }) => {
+            pixels.map(({ tracker, lastVisit, state, fault }) => {
               const its = byTracker.get(tracker.id) ?? [];
               const visits = days.map((day) => sum(its, (row) => (row.day === day ? row.visits : 0)));
               return [
                 html`<a href="${linkTo(`${PATH}/${tracker.id}`, page.scope.query)}">${tracker.name}</a>${tracker.customer_reference !== null && html` <small>${tracker.customer_reference}</small>`}`,
-                fault === null
-                  ? stateOf(page, tracker, lastVisit)
-                  : html`${ui.badge('Broken', 'bad')} <small>${fault}</small>`,
+                html`${state}${fault !== null && html` <small>${fault}</small>`}`,
                 ui.fewOf(tracker.origins, 2),
                 sparkline(visits, 'Visits of the last 7 days'),
                 ui.count(sum(visits, Number)),
@@ -126,14 +123,6 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
             { numeric: [4], minor: [2], isWhole: true },
           ),
   });
-}
-
-function stateOf({ request }: PageContext, { disabled_at }: TrackerBody, lastVisit: string | null): Html {
-  if (disabled_at !== null) return ui.badge('Disabled', 'off');
-  if (lastVisit === null) return ui.badge('No visits', 'off');
-  return Date.parse(lastVisit) > request.receivedAt - DAY
-    ? ui.badge('Receiving', 'good')
-    : ui.badge('Quiet for a day', 'wait');
 }
 
 function addPage(page: PageContext, refused: Refused = null): Reply {

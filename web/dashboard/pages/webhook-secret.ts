@@ -78,7 +78,7 @@ async function steps(page: PageContext, webhook: WebhookBody, secret: string | n
       secret === null
         ? html`<p>It was shown once, when the rotation began. If you have not kept it, wait until ${until}: then you can rotate
             again.</p>`
-        : html`<p><strong>This is shown once.</strong> Keep it where your secrets are; nobody can show it again.</p>
+        : html`<p><strong>This is shown once.</strong> Copy it now: nobody can show it again.</p>
             <div data-once>${copyable('The new secret', secret)}</div>`,
     )}
     ${panel(
@@ -103,7 +103,7 @@ async function steps(page: PageContext, webhook: WebhookBody, secret: string | n
         }`,
     )}
     ${panel('4. The old secret ends', html`<p>The old secret stops signing at ${until}. Nothing more is to be done.</p>`)}
-    <p><a class="button" data-kept href="${at}">${secret === null ? 'The endpoint' : 'I have kept it'}</a></p>`,
+    <p><a class="button" data-kept href="${at}">${secret === null ? 'Back to the endpoint' : 'Done: to the endpoint'}</a></p>`,
   });
 }
 
