@@ -217,13 +217,13 @@ function changeOf(now: number, before: number): Content {
   const change = before === 0 ? 0 : Math.round(((now - before) / before) * 100);
   if (change === 0) return null;
   const [sign, word, tone] = change > 0 ? ['▲', 'up', 'up'] : ['▼', 'down', 'down'];
-  return html` <small class="${tone}" title="${count(before)} in the period before"><span aria-hidden="true">${sign}</span><span class="unseen">${word}</span> ${Math.abs(change)} %</small>`;
+  return html` <small class="${tone}" title="${count(before)} in the period before"><span aria-hidden="true">${sign}</span><span class="unseen">${word}</span> ${count(Math.abs(change))} %</small>`;
 }
 
 /** A share of a limit. `of` null: there is no limit. */
 export function gauge(name: string, used: number, of: number | null): Html {
   if (of === null)
-    return html`<div class="gauge"><span>${name}</span><span></span><span>${count(used)}, no limit</span></div>`;
+    return html`<div class="gauge"><span>${name}</span><span>${count(used)}, no limit</span></div>`;
   const share = of === 0 ? 1 : used / of;
   const tone = share >= 1 ? 'bad' : share >= NEAR ? 'wait' : 'good';
   return html`<div class="gauge"><span>${name}</span>${meter(share, tone)}

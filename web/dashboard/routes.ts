@@ -183,7 +183,7 @@ export const filled = (path: string, params: ApiRequest['params']): string =>
 const redirects: readonly Route[] = [
   toRoute('GET', '/dashboard/', () => redirectAfterPost('/dashboard')),
   toRoute('GET', '/dashboard/*', () =>
-    showBare('No such page', html`<p><a href="/dashboard">To the overview</a></p>`, 404),
+    showBare('No such page', html`<p><a href="/dashboard">To Home</a></p>`, 404),
   ),
 ];
 

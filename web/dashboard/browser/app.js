@@ -142,7 +142,7 @@ const zone = document.querySelector('input[name=time_zone]');
 const ownZone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 zone?.addEventListener('focus', () => zone.select());
 if (zone !== null && zone.value !== ownZone) {
-  const button = element('button', { className: 'quiet' }, `Use ${ownZone}, as this browser does`);
+  const button = element('button', { className: 'quiet' }, `Use ${ownZone}`);
   button.addEventListener('click', () => {
     zone.value = ownZone;
   });

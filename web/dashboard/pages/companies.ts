@@ -201,12 +201,11 @@ async function one(page: PageContext): Promise<Reply> {
     ${known('Company', newest.company)}
     ${ui.table(
       `Sessions of the last ${SESSIONS_KEPT_DAYS} days, the latest first`,
-      ['Session', 'Website', 'Country', 'Seen', 'Receipt'],
+      ['Session', 'Website', 'Country', 'Receipt'],
       visits.map((row) => [
         html`<a href="/dashboard/sessions/${row.session_id}">${page.time(row.first_seen_at)}</a>`,
         nameOf(row.tracker_id),
         countryName(row.visitor_country),
-        page.ago(row.last_seen_at),
         html`<a href="/dashboard/reveals/${row.reveal_id}">Receipt</a>`,
       ]),
     )}

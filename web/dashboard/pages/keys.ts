@@ -36,9 +36,9 @@ const limitFields = (limits: KeyLimits, ceilings: KeyCeilings) => html`<div clas
     type: 'number',
     min: 0,
     value: limits.new_enrichments_per_day === null ? '' : numberText(limits.new_enrichments_per_day),
-    hint: `${ceilings.new_enrichments_per_day === null ? 'Empty: no cap.' : atMost(ceilings.new_enrichments_per_day)} 0: saved addresses only.`,
+    hint: `${ceilings.new_enrichments_per_day === null ? 'Empty: no limit.' : atMost(ceilings.new_enrichments_per_day)} 0: saved addresses only.`,
   })}
-  ${ui.field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: numberText(limits.pending_enrichments), required: true, hint: `Unfinished ones of all keys together. ${atMost(ceilings.pending_enrichments)}` })}
+  ${ui.field('Pending enrichments', 'pending_enrichments', { type: 'number', min: 0, value: numberText(limits.pending_enrichments), required: true, hint: `Of all keys together. ${atMost(ceilings.pending_enrichments)}` })}
   ${ui.field('Expires', 'expires_at', { type: 'datetime-local', value: minuteOf(limits.expires_at), hint: 'UTC. Empty: never.' })}</div>
   ${(ceilings.company_signals || limits.company_signals) && ui.checkbox('Answers carry company signals', 'company_signals', 'yes', limits.company_signals)}`;
 
@@ -146,7 +146,7 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
         stateOf(key, page),
         page.ago(key.used_at),
         ui.count(key.requests_per_second),
-        key.new_enrichments_per_day === null ? 'no cap' : ui.count(key.new_enrichments_per_day),
+        key.new_enrichments_per_day === null ? 'no limit' : ui.count(key.new_enrichments_per_day),
         page.time(key.expires_at),
       ]),
       { numeric: [3, 4], isWhole: true },
@@ -223,7 +223,7 @@ const limitFacts = (page: PageContext, key: KeyRow) =>
     ['Requests a second', ui.count(key.requests_per_second)],
     [
       'New enrichments a day',
-      key.new_enrichments_per_day === null ? 'no cap' : ui.count(key.new_enrichments_per_day),
+      key.new_enrichments_per_day === null ? 'no limit' : ui.count(key.new_enrichments_per_day),
     ],
     ['Pending enrichments', ui.count(key.pending_enrichments)],
     ['Expires', page.time(key.expires_at)],

@@ -79,12 +79,11 @@ async function askRevealSeveral(page: PageContext): Promise<Reply> {
       )}</section>
     ${ui.table(
       'Sessions that will be revealed',
-      ['Session', 'Website', 'Country', 'Seen'],
+      ['Session', 'Website', 'Country'],
       fresh.map((session) => [
         html`<a href="/dashboard/sessions/${session.session_id}">${page.time(session.first_seen_at)}</a>`,
         nameOf(session.tracker_id),
         countryName(session.visitor_country),
-        page.ago(session.last_seen_at),
       ]),
     )}`,
   });

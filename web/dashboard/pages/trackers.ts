@@ -114,7 +114,7 @@ async function list(page: PageContext, refused: Refused = null): Promise<Reply> 
               return [
                 html`<a href="${linkTo(`${PATH}/${tracker.id}`, page.scope.query)}">${tracker.name}</a>${tracker.customer_reference !== null && html` <small>${tracker.customer_reference}</small>`}`,
                 html`${state}${fault !== null && html` <small>${fault}</small>`}`,
-                ui.fewOf(tracker.origins, 2),
+                ui.fewOf(tracker.origins, 1),
                 sparkline(visits, 'Visits of the last 7 days'),
                 ui.count(sum(visits, Number)),
                 page.ago(lastVisit),

@@ -87,7 +87,7 @@ function allowancePanel(keys: readonly KeyRow[], { reserved, pending }: Allowanc
     html`<h3>New enrichments by key</h3>
     ${capped.slice(0, GAUGES_SHOWN).map(({ name, used, new_enrichments_per_day }) => gauge(name, used, new_enrichments_per_day))}
     ${capped.length > GAUGES_SHOWN && html`<p class="soft">The ${GAUGES_SHOWN} keys that have used most are shown.</p>`}
-    <h3>Unfinished enrichments, all keys together</h3>${gauge('Unfinished', pending, pendingLimit)}
+    <h3>Pending enrichments, all keys together</h3>${gauge('Pending', pending, pendingLimit)}
     <p class="soft">Above a limit, new enrichments are refused; saved addresses are answered all the same. A refresh of an old result counts as well.
       <a href="/dashboard/keys">The keys and their limits</a></p>`,
   );
