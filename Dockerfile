@@ -15,6 +15,10 @@ COPY . .
 RUN chmod -R go=rX .
 
 FROM node:24.21.0-bookworm-slim
+LABEL org.opencontainers.image.title="Doorplate" \
+      org.opencontainers.image.description="Tells a partner which company is behind an IP address or a website visit." \
+      org.opencontainers.image.version="0.3.0" \
+      org.opencontainers.image.licenses="MIT"
 ENV NODE_ENV=production \
     HOST=0.0.0.0 \
     OPS_HOST=0.0.0.0 \
