@@ -15,15 +15,18 @@ export interface Target {
   readonly secrets: readonly Buffer[];
 }
 
+/** null: not there; `unreadable`: its key is destroyed. */
+export type Body = Buffer | 'unreadable' | null;
+
 export interface AttemptDeps {
   readonly clock: Clock;
   /** Loads the current targets; deleted and disabled endpoints are left out. */
   readonly targetsOf: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
   /**
-   * Loads the body of an event; null: not there; `unreadable`: its key is destroyed. A claim without a body is released and
-   * made again until the body is there or expires. Concurrent calls may share a query.
+   * Loads the body of an event. A claim without a body is released and made again until the body is there or expires.
+   * Concurrent calls may share a query.
    */
-  readonly bodyOf: (eventId: string) => Promise<Buffer | 'unreadable' | null>;
+  readonly bodyOf: (eventId: string) => Promise<Body>;
   readonly sign: typeof signatureHeaders;
   /** Sends the request. Never throws, and ends within the time limit of an attempt. */
   readonly send: (request: SendRequest) => Promise<SendResult>;
@@ -43,10 +46,10 @@ export async function makeAttempt(
   deps: AttemptDeps,
   claim: DeliveryClaim,
   target: Target | undefined,
+  body: Body,
 ): Promise<AttemptOutcome | 'unreadable' | null> {
-  const { clock, bodyOf, sign, send, retryBaseMs: baseMs, random, onStart } = deps;
+  const { clock, sign, send, retryBaseMs: baseMs, random, onStart } = deps;
   const { delivery_id, webhook_id, partner_id, event_id, cycle, attempt } = claim;
-  const body = target === undefined ? null : await bodyOf(event_id);
   if (target === undefined || body === null) return null;
   if (body === 'unreadable') return body;
 

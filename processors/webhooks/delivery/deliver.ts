@@ -7,7 +7,7 @@ import { createWakeup, endsWithin, pause } from '../../../platform/clock/waiting
 import { Counts } from '../../../platform/limits/coalesce.ts';
 import type { ProcessorDeps } from '../../deps.ts';
 import { recordExpiredDeliveries } from '../expire-deliveries.ts';
-import { type AttemptDeps, inAttemptSpan, makeAttempt, type Target } from './attempt.ts';
+import { type AttemptDeps, type Body, inAttemptSpan, makeAttempt, type Target } from './attempt.ts';
 import {
   type ClaimRequest,
   type ClaimResult,
@@ -276,21 +276,30 @@ class DeliveryWorker {
   }
 
   async #attemptAll(claims: readonly DeliveryClaim[]): Promise<void> {
-    const { log, targetsOf } = this.#options;
+    const { log, targetsOf, bodyOf } = this.#options;
     const ids = [...new Set(claims.map(({ webhook_id }) => webhook_id))];
-    const targets = await targetsOf(ids).catch((error: unknown) => {
-      log.warn({ error: String(error) }, 'endpoints could not be read; their deliveries are claimed again');
-      return new Map<string, Target>();
-    });
-    await Promise.all(claims.map((claim) => this.#attempt(claim, targets.get(claim.webhook_id))));
+    const failed =
+      <Read>(instead: Read, what: string) =>
+      (error: unknown): Read => {
+        log.warn({ error: String(error) }, `${what} could not be read; its deliveries are claimed again`);
+        return instead;
+      };
+    // Together: a backlog waits for each read before a free slot of its endpoint is used.
+    const [targets, bodies] = await Promise.all([
+      targetsOf(ids).catch(failed(new Map<string, Target>(), 'a group of endpoints')),
+      Promise.all(claims.map(({ event_id }) => bodyOf(event_id).catch(failed<Body>(null, 'a body')))),
+    ]);
+    await Promise.all(
+      claims.map((claim, nth) => this.#attempt(claim, targets.get(claim.webhook_id), bodies[nth] ?? null)),
+    );
   }
 
-  async #attempt(claim: DeliveryClaim, target: Target | undefined): Promise<void> {
+  async #attempt(claim: DeliveryClaim, target: Target | undefined, body: Body): Promise<void> {
     const { store, clock, log, onOutcome } = this.#options;
     let succeeded: boolean | null = null;
     try {
       await inAttemptSpan(store, claim, async (sent) => {
-        const outcome = await makeAttempt(this.#options, claim, target);
+        const outcome = await makeAttempt(this.#options, claim, target, body);
         if (outcome === 'unreadable')
           await recordExpiredDeliveries(this.#options, [
             { ...claim, created_at: new Date(claim.created_at) },
