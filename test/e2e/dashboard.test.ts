@@ -224,7 +224,7 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     await looksRight(`/webhooks/${webhook}/rotate`, 'webhook-rotate');
     await press(page, 'Rotate the secret');
     expect(await copied(page, 'The new secret')).toMatch(/^whsec_/);
-    await follow(page, 'I have kept it');
+    await follow(page, 'Done: to the endpoint');
     await open(`/webhooks/${webhook}/settings`);
     await press(page, 'Pause the endpoint');
     expect(await flashMessageOf(page)).toContain('paused');
