@@ -279,15 +279,23 @@ class DeliveryWorker {
     const { log, targetsOf, bodyOf } = this.#options;
     const ids = [...new Set(claims.map(({ webhook_id }) => webhook_id))];
     const failed =
-      <Read>(instead: Read, what: string) =>
+      <Read>(instead: Read, message: string) =>
       (error: unknown): Read => {
-        log.warn({ error: String(error) }, `${what} could not be read; its deliveries are claimed again`);
+        log.warn({ error: String(error) }, message);
         return instead;
       };
     // Together: a backlog waits for each read before a free slot of its endpoint is used.
     const [targets, bodies] = await Promise.all([
-      targetsOf(ids).catch(failed(new Map<string, Target>(), 'a group of endpoints')),
-      Promise.all(claims.map(({ event_id }) => bodyOf(event_id).catch(failed<Body>(null, 'a body')))),
+      targetsOf(ids).catch(
+        failed(new Map<string, Target>(), 'endpoints could not be read; their deliveries are claimed again'),
+      ),
+      Promise.all(
+        claims.map(({ event_id }) =>
+          bodyOf(event_id).catch(
+            failed<Body>(null, 'a body could not be read; its delivery is claimed again'),
+          ),
+        ),
+      ),
     ]);
     await Promise.all(
       claims.map((claim, nth) => this.#attempt(claim, targets.get(claim.webhook_id), bodies[nth] ?? null)),
