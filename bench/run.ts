@@ -14,6 +14,7 @@ import { captures } from './rows/captures.ts';
 import { dashboardMillionRow } from './rows/dashboard-million.ts';
 import { deliveries } from './rows/deliveries.ts';
 import { deliveriesMillionRow } from './rows/deliveries-million.ts';
+import { drain } from './rows/drain.ts';
 import { feed } from './rows/feed.ts';
 import { latency } from './rows/latency.ts';
 import { memory } from './rows/memory.ts';
@@ -41,6 +42,7 @@ const ROWS: readonly Row[] = [
   ...[
     unitCosts,
     deliveries,
+    drain,
     rebuildRow,
     millionRow,
     sessionsMillionRow,
@@ -54,6 +56,7 @@ const ROWS: readonly Row[] = [
 const STANDALONE: readonly Row[] = [
   unitCosts,
   deliveries,
+  drain,
   rebuildRow,
   millionRow,
   sessionsMillionRow,

@@ -93,44 +93,51 @@ export const subscribe = async (product: Product, { urls }: WebhookSink): Promis
   return sites;
 };
 
+/** Writes sessions to the store, 64 at once, with addresses from `first` on. */
+export const sessionWriter = ({ store, dayKeys, clock }: Runtime, first: number) => {
+  const capture = createCaptureVisit(store, dayKeys, async () => ({
+    release: () => undefined,
+    confirm: () => undefined,
+  }));
+  return async (sessions: number, siteOf: (n: number) => Site): Promise<void> => {
+    let next = 0;
+    const writer = async (): Promise<void> => {
+      for (let n = next++; n < sessions; n = next++) {
+        const { tracker, partner } = siteOf(n);
+        const id = randomUUID();
+        await capture(
+          {
+            tracker_id: tracker,
+            partner_id: partner,
+            token: randomUUID(),
+            visit_id: randomUUID(),
+            ip: addressOf(first + n),
+            visitor_country: null,
+            custom: { n, label: LABEL },
+          },
+          { correlationId: id, causationId: id, at: clock.now(), partnerId: partner },
+        );
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, writer));
+  };
+};
+
 /** Appends sessions and waits until every endpoint has acknowledged its own. */
 export const measureDeliveries = async (
   bench: Pick<Bench, 'effort' | 'freshAddresses'>,
-  { store, dayKeys, clock }: Runtime,
+  runtime: Runtime,
   product: Product,
   sites: readonly Site[],
   sink: WebhookSink,
 ): Promise<Delivered & { readonly postgresMicros: number }> => {
   const sessions = Math.round(SESSIONS_A_SECOND * bench.effort.seconds);
-  const first = bench.freshAddresses(sessions);
-  const write = createCaptureVisit(store, dayKeys, async () => ({
-    release: () => undefined,
-    confirm: () => undefined,
-  }));
+  const write = sessionWriter(runtime, bench.freshAddresses(sessions));
   const meters = () => [product.meters.server?.() ?? 0, product.meters.PostgreSQL?.() ?? 0] as const;
   const expected = (await sink.received()) + sessions * OF_A_PARTNER;
   const before = meters();
   const startedAt = performance.now();
-  let next = 0;
-  const writer = async (): Promise<void> => {
-    for (let n = next++; n < sessions; n = next++) {
-      const { tracker, partner } = sites[n % sites.length] as Site;
-      const id = randomUUID();
-      await write(
-        {
-          tracker_id: tracker,
-          partner_id: partner,
-          token: randomUUID(),
-          visit_id: randomUUID(),
-          ip: addressOf(first + n),
-          visitor_country: null,
-          custom: { n, label: LABEL },
-        },
-        { correlationId: id, causationId: id, at: clock.now(), partnerId: partner },
-      );
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, writer));
+  await write(sessions, (n) => sites[n % sites.length] as Site);
   const deadline = performance.now() + DELIVERED_MS;
   while ((await sink.received()) < expected) {
     if (performance.now() > deadline) throw new Error('not all deliveries came');
