@@ -10,6 +10,7 @@ import {
   portOf,
 } from '../../../domain/webhooks/destination.ts';
 import type { Config } from '../../../platform/config/config.ts';
+import { coalesceNextOf } from '../../../platform/limits/coalesce.ts';
 import { AttemptFailure } from './connections.ts';
 
 /** The part of `dns.promises.Resolver` in use: it queries DNS servers only and never reads `/etc/hosts`. */
@@ -20,18 +21,29 @@ export interface Resolver {
 
 const LOOPBACK = ['127.0.0.1', '::1'] as const;
 
+/** Returns the addresses of a name by DNS, sorted. @throws AttemptFailure `dns` */
+export type Lookup = (name: string) => Promise<readonly string[]>;
+
+/** An attempt waits no longer for the lookup before its own, which has to end within the same limit. */
+const PATIENCE_MS = 250;
+
 /**
- * Resolves the host of a URL to the addresses that an attempt may connect to, sorted. Every one must be allowed (contract, Webhooks 1).
- * @param limitMs time limit of DNS
+ * Attempts that begin while a name is looked up share the next lookup, which is newer than each of them: a backlog would ask for the
+ * same name hundreds of times a second, and set timers for each. `limitMs`: of one lookup.
+ */
+export const shareLookups = (resolver: Resolver, limitMs: number): Lookup =>
+  coalesceNextOf((name) => lookUp(name, resolver, limitMs), 0, PATIENCE_MS);
+
+/**
+ * Resolves the host of a URL to the addresses that an attempt may connect to. Every one must be allowed (contract, Webhooks 1).
  * @throws AttemptFailure `dns`, `blocked_address`, `own_origin`
  */
 export async function resolveAllowedAddresses(
   url: URL,
   policy: DestinationPolicy,
-  resolver: Resolver,
-  limitMs: number,
+  lookup: Lookup,
 ): Promise<readonly string[]> {
-  const addresses = await addressesOf(url.hostname, policy, resolver, limitMs);
+  const addresses = await addressesOf(url.hostname, policy, lookup);
   if (!addresses.every((ip) => isAllowedAddress(ip, policy))) throw new AttemptFailure('blocked_address');
   if (addresses.some((ip) => isOwnAddress(ip, portOf(url), policy))) throw new AttemptFailure('own_origin');
   return addresses;
@@ -40,16 +52,19 @@ export async function resolveAllowedAddresses(
 async function addressesOf(
   host: string,
   policy: DestinationPolicy,
-  resolver: Resolver,
-  limitMs: number,
+  lookup: Lookup,
 ): Promise<readonly string[]> {
   const literal = addressInHost(host);
   if (literal !== null) return [literal];
   // localhost has two addresses, and a development policy may allow only one of them.
   if (isLocalhost(host)) return LOOPBACK.filter((ip) => isAllowedAddress(ip, policy));
-  const answers = [addressesIn(resolver.resolve4(host)), addressesIn(resolver.resolve6(host))];
+  return lookup(host);
+}
+
+async function lookUp(name: string, resolver: Resolver, limitMs: number): Promise<readonly string[]> {
+  const answers = [addressesIn(resolver.resolve4(name)), addressesIn(resolver.resolve6(name))];
   const both = pTimeout(Promise.all(answers), {
-    milliseconds: limitMs * PATIENCE,
+    milliseconds: limitMs * FOR_BOTH,
     fallback: async () => [await firstWithAddresses(answers)],
   });
   const found = await pTimeout(both, {
@@ -64,7 +79,7 @@ async function addressesOf(
 }
 
 /** Share of the time limit after which the addresses of one family do for the answer of both. */
-const PATIENCE = 2 / 3;
+const FOR_BOTH = 2 / 3;
 
 /**
  * Returns no addresses where the family has none or its answer fails: name servers that know A alone often fail for AAAA. What

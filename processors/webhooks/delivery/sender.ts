@@ -1,5 +1,4 @@
 import { createHmac, createSecretKey } from 'node:crypto';
-import pTimeout from 'p-timeout';
 import type { Dispatcher, Pool } from 'undici';
 import {
   type DestinationPolicy,
@@ -9,8 +8,7 @@ import {
 import { type AttemptResult, type DeliveryError, resultOf } from '../../../domain/webhooks/events.ts';
 import { MAX_RETRY_AFTER_MS } from '../../../domain/webhooks/schedule.ts';
 import type { Clock } from '../../../platform/clock/clock.ts';
-import { coalesceNextOf } from '../../../platform/limits/coalesce.ts';
-import { type Resolver, resolveAllowedAddresses } from './addresses.ts';
+import { type Resolver, resolveAllowedAddresses, shareLookups } from './addresses.ts';
 import { AttemptFailure, createConnections, isUnanswered } from './connections.ts';
 
 const USER_AGENT = 'Doorplate-Webhooks/1';
@@ -168,13 +166,13 @@ const LIMITS: SenderLimits = { totalMs: 10_000, dnsMs: 3_000, connectMs: 5_000 }
 export function createSender(options: SenderOptions): Sender {
   const { clock, limits = LIMITS } = options;
   const connections = createConnections({ connectMs: limits.connectMs, extraCa: options.extraCa });
-  const resolver = shareLookups(options.resolver, limits.dnsMs);
+  const lookup = shareLookups(options.resolver, limits.dnsMs);
 
   async function attempt({ url: text, headers, body, partner_id }: SendRequest): Promise<ReceiverResponse> {
     const url = destination(text, options.policy);
     if (await options.isOwnDomain(url.hostname, partner_id)) throw new AttemptFailure('own_origin');
     const deadline = performance.now() + limits.totalMs;
-    const addresses = await resolveAllowedAddresses(url, options.policy, resolver, limits.dnsMs);
+    const addresses = await resolveAllowedAddresses(url, options.policy, lookup);
     const post = (pool: Pool): Promise<ReceiverResponse> =>
       postAndReadStatus(pool, { url, headers, body }, deadline - performance.now());
     return post(connections.pool(url.origin, addresses)).catch(async (error: unknown) => {
@@ -191,22 +189,6 @@ export function createSender(options: SenderOptions): Sender {
         (error: unknown) => ({ ...resultOf({ error: errorOf(error) }), retry_after_ms: null }),
       ),
     close: connections.close,
-  };
-}
-
-/** An attempt waits no longer for the lookup before its own, which has to end within the same limit. */
-const PATIENCE_MS = 250;
-
-/**
- * Attempts that begin while a name is looked up share the next lookup, which is newer than each of them: a backlog would ask for the
- * same name hundreds of times a second. `limitMs`: of one lookup.
- */
-function shareLookups(resolver: Resolver, limitMs: number): Resolver {
-  const limited = (answer: Promise<string[]>): Promise<string[]> =>
-    pTimeout(answer, { milliseconds: limitMs });
-  return {
-    resolve4: coalesceNextOf((name) => limited(resolver.resolve4(name)), 0, PATIENCE_MS),
-    resolve6: coalesceNextOf((name) => limited(resolver.resolve6(name)), 0, PATIENCE_MS),
   };
 }
 
