@@ -54,6 +54,16 @@ interface Snapshot {
 /**
  * Projects deliveries, their number by state, and the health of endpoints. Pausing, enabling or deleting an endpoint writes
  * its one row of health and no delivery; suspending or resuming a partner writes those of its endpoints.
+ *
+ * The indexes of a delivery, each with the query that walks it:
+ * - `delivery_id`: outcomes, the page of one delivery, erasures;
+ * - `webhook_id, next_attempt_at` of pending ones: claims and polls (`claims.sql`, `due-endpoints.ts`);
+ * - `recorded` (`work.scheduled_at`): claims of what a fast clock had scheduled too late (the same files);
+ * - `webhook_id, state, position`: pages of the history (`pageQuery`), an endpoint's newest pending one (`claims.sql`), `FORGET`;
+ * - `payload_expires_at, delivery_id`: the sweep of expired ones (`expire-deliveries.ts`);
+ * - `to_expire`: what of an endpoint has expired and is not swept yet (`isUnswept`);
+ * - `listed`: searches of the dashboard (`searchQuery`) and recoveries (`recovery-readers.ts`);
+ * - `changed`: increments of exports (`cli/analytics/changes.ts`).
  */
 export const deliveries: Projection = {
   name: 'deliveries',
