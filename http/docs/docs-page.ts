@@ -106,7 +106,7 @@ article:target { outline: 2px solid var(--accent) }
 h3 { margin: 0; font: 600 13px ui-monospace, monospace }
 article p { margin: .25rem 0 }
 .intro { max-width: 1420px; margin: 0 auto; padding: 1.5rem 1.25rem 0 }
-html.dark-mode, html.dark-mode .swagger-ui { background: none }
+html.dark-mode :is(.swagger-ui, .scheme-container), html.dark-mode { background: none; box-shadow: none }
 .swagger-ui, .swagger-ui :is(.info .title, .opblock-tag, .btn, label, p, table, td, th, h4, h5, .opblock-summary-description) { font-family: Geist, system-ui, sans-serif }
 .swagger-ui .info { margin: 1rem 0 }
 .swagger-ui .info .title { color: var(--ink); font-size: 22px }

@@ -10,8 +10,8 @@ import { describeInBrowser, startBrowser } from '../support/browser.ts';
 import { aServer } from './shell.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const FINDINGS =
-  "axe.run(document).then(({ violations }) => violations.filter(({ impact }) => impact === 'serious' || impact === 'critical'))";
+const findingsOf = (options: string): string =>
+  `axe.run(document, ${options}).then(({ violations }) => violations.filter(({ impact }) => impact === 'serious' || impact === 'critical'))`;
 /** The page hears of the scheme before its second frame, and the renderer's buttons change their colours over a while. */
 const SETTLED = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
   .then(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished))).then(() => {})`;
@@ -56,7 +56,9 @@ describeInBrowser('the documentation page in a browser', () => {
       await page.emulateMedia({ colorScheme });
       await page.evaluate(SETTLED);
       inks.push(await page.evaluate(INKS));
-      findings.push(...((await page.evaluate(FINDINGS)) as unknown[]));
+      // In the dark only colours differ; all rules together take twice as long.
+      const only = colorScheme === 'dark' ? "{ runOnly: ['color-contrast'] }" : '{}';
+      findings.push(...((await page.evaluate(findingsOf(only))) as unknown[]));
     }
 
     expect(findings).toEqual([]);
