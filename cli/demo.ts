@@ -35,7 +35,7 @@ async function runDemo(): Promise<void> {
   const earlier = readMark(FOLDER);
   if (earlier !== null && isAlive(earlier.process))
     throw new Refused(`a demo runs here: ${earlier.dashboard ?? 'not ready yet'} (doorplate demo --remove)`);
-  if (earlier !== null) await removeDataFolder(realpathSync(FOLDER));
+  if (earlier !== null) await removeDataFolder(earlier.folder);
   const folder = openDataFolder(FOLDER);
   writeMark(folder, null);
   // What is written in part is of no use.
@@ -85,7 +85,8 @@ async function removeDemo(): Promise<void> {
     process.kill(demo.process.pid, 'SIGTERM');
     if (!(await until(() => !isAlive(demo.process), STOP_MS))) process.kill(demo.process.pid, 'SIGKILL');
   }
-  await removeDataFolder(realpathSync(FOLDER));
+  // By its path: a demo that was not ready yet has removed it itself.
+  await removeDataFolder(demo.folder);
   say(`The demo in ${FOLDER} is stopped and removed.`);
 }
 

@@ -125,7 +125,7 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
   [/^OPERATOR_WEBHOOK_URL /, 'OPERATOR_WEBHOOK_URL=https://alerts.example.com/doorplate'],
   [/^(OPERATOR_WEBHOOK_ALLOW_PRIVATE|WEBHOOK_ALLOW_HTTP) /, '1, or leave it out'],
   [/^DNS_SERVERS /, 'such as DNS_SERVERS=10.0.0.53,10.0.1.53:5353'],
-  [/^\w+ is (not a whole number|less than)/, 'a whole number, such as 100'],
+  [/^\w+ is not a whole number/, 'a whole number, such as 100'],
 ];
 
 const formOf = (line: string): string =>

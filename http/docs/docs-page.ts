@@ -34,6 +34,11 @@ SwaggerUIBundle({
   ...${JSON.stringify(settings)},
   plugins: [{ wrapComponents: { DeepLink: plain, ServersContainer: () => () => null } }],
 });
+// The renderer's dark colours are those of a class.
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', follow);
+follow();
 // Selects of examples have no name, and examples that scroll cannot be focused.
 const reference = document.getElementById('reference');
 new MutationObserver(() => {
@@ -80,40 +85,48 @@ function packageRoute(path: string, file: string, headers: Readonly<Record<strin
   return staticRoute(path, SCRIPT_SECONDS, () => ({ body: readFileSync(resolved()), headers }));
 }
 
-/** The colours, type and cards of the dashboard (web/dashboard/README.md); light alone, as the renderer is. */
+/** The colours, type and cards of the dashboard (web/dashboard/README.md). */
 const style = `@font-face { font-family: Geist; font-weight: 100 900; font-display: swap; src: url(/docs/geist.woff2) format("woff2") }
-body { margin: 0; background: #f8f8f9; color: #16191d; font: 14px/1.5 Geist, system-ui, sans-serif }
-a { color: #2451b8; text-underline-offset: .2em }
+:root {
+  color-scheme: light dark;
+  --ground: light-dark(#f8f8f9, #0f1114); --raised: light-dark(#fff, #17191d); --line: light-dark(#e7e8eb, #282c32);
+  --ink: light-dark(#16191d, #ecedef); --soft: light-dark(#5c636d, #a0a7b1); --accent: light-dark(#2451b8, #8fb2ff);
+}
+body { margin: 0; background: var(--ground); color: var(--ink); font: 14px/1.5 Geist, system-ui, sans-serif }
+a { color: var(--accent); text-underline-offset: .2em }
 h1 { margin: 0 0 .5rem; font-size: 22px; letter-spacing: -.01em }
 h2 { margin: 2rem 0 .75rem; font-size: 16px }
-.top { padding: .75rem 1.25rem; background: #fff; border-bottom: 1px solid #e7e8eb }
+.top { padding: .75rem 1.25rem; background: var(--raised); border-bottom: 1px solid var(--line) }
 .top a { color: inherit; font-size: 16px; font-weight: 650; text-decoration: none }
-.top a + a { margin-left: 1.5rem; color: #5c636d; font-size: 14px; font-weight: 500 }
+.top a + a { margin-left: 1.5rem; color: var(--soft); font-size: 14px; font-weight: 500 }
+.top img { width: 20px; margin-right: .5rem; vertical-align: -4px }
 body > main { max-width: 46rem; margin: 1.5rem auto; padding: 0 1.25rem }
-article { margin: 0 0 .75rem; padding: 1rem 1.25rem; background: #fff; border: 1px solid #e7e8eb; border-radius: 8px }
-article:target { outline: 2px solid #2451b8 }
+article { margin: 0 0 .75rem; padding: 1rem 1.25rem; background: var(--raised); border: 1px solid var(--line); border-radius: 8px }
+article:target { outline: 2px solid var(--accent) }
 h3 { margin: 0; font: 600 13px ui-monospace, monospace }
 article p { margin: .25rem 0 }
 .intro { max-width: 1420px; margin: 0 auto; padding: 1.5rem 1.25rem 0 }
+html.dark-mode :is(.swagger-ui, .scheme-container), html.dark-mode { background: none; box-shadow: none }
 .swagger-ui, .swagger-ui :is(.info .title, .opblock-tag, .btn, label, p, table, td, th, h4, h5, .opblock-summary-description) { font-family: Geist, system-ui, sans-serif }
 .swagger-ui .info { margin: 1rem 0 }
-.swagger-ui .info .title { color: #16191d; font-size: 22px }
+.swagger-ui .info .title { color: var(--ink); font-size: 22px }
 .swagger-ui .scheme-container { padding: 0; background: none; box-shadow: none }
 /* Contrast of 4.5 to 1, which the renderer's own colours do not have. */
 .swagger-ui .info .title small pre.version { background: #3b4151; color: #fff }
 .swagger-ui .info .title small, .swagger-ui .info .title small.version-stamp { background: #3b4151 }
-.swagger-ui .info a, .swagger-ui a.link, .swagger-ui .info .url, .swagger-ui .markdown a { color: #2451b8 }
-.swagger-ui .btn.authorize, .swagger-ui .btn.authorize span { color: #17663a; border-color: #17663a }
-.swagger-ui .opblock .opblock-summary-method { background: #3b4151 !important }
+.swagger-ui .info a, .swagger-ui a.link, .swagger-ui .info .url, .swagger-ui .markdown a { color: var(--accent) }
+.swagger-ui .btn.authorize, .swagger-ui .btn.authorize span { color: light-dark(#17663a, #7fd3a0); border-color: currentcolor }
+.swagger-ui .opblock .opblock-summary-method { background: #3b4151 !important; color: #fff !important }
 .swagger-ui .opblock.opblock-get .opblock-summary-method { background: #2451b8 !important }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #17663a !important }
 .swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #7a4b00 !important }
 .swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #a3211c !important }
 .swagger-ui .header-example, .swagger-ui .parameter__in, .swagger-ui .prop-format, .swagger-ui .parameter__name.required::after,
-.swagger-ui .response-col_links, .swagger-ui .parameter__extension { color: #4a4f57 !important }
-.swagger-ui .markdown code, .swagger-ui .renderedMarkdown code { color: #5b21b6 !important; background: #fff }
+.swagger-ui .response-col_links, .swagger-ui .header-col, .swagger-ui .examples-select__section-label,
+.swagger-ui .parameter__extension { color: light-dark(#4a4f57, #b7bcbf) !important }
+.swagger-ui .markdown code, .swagger-ui .renderedMarkdown code { color: light-dark(#5b21b6, #c4a7f0) !important; background: var(--raised) }
 .swagger-ui .highlight-code .microlight span { color: #fff !important }
-footer, noscript { display: block; padding: 1.5rem; color: #5c636d; text-align: center }
+footer, noscript { display: block; padding: 1.5rem; color: var(--soft); text-align: center }
 `;
 
 const page = documentationPage(

@@ -1,4 +1,5 @@
 /** GET /docs/errors: each error code, what it means in a partner's program and what to do. */
+import { FAVICON } from '../docs/mark.ts';
 import {
   type CatalogEntry,
   doorplateErrorCodes,
@@ -150,11 +151,11 @@ export const documentationPage = (title: string, head: string, body: string): st
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title}</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="${FAVICON}">
 ${head}<link rel="stylesheet" href="/docs/page.css">
 </head>
 <body>
-<header class="top"><a href="/docs">Doorplate</a><a href="/docs/errors">Errors</a><a href="/dashboard">Dashboard</a></header>
+<header class="top"><a href="/docs"><img src="${FAVICON}" alt="">Doorplate</a><a href="/docs/errors">Errors</a><a href="/dashboard">Dashboard</a></header>
 ${body}
 </body>
 </html>

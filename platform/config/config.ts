@@ -9,15 +9,11 @@ import {
   type ProviderSettings,
   readableFile,
   readProviderSettings,
+  wholeNumber,
 } from './provider-settings.ts';
 
-const whole = (fallback: number, least = 1, text = /^\d{1,9}$/) =>
-  z
-    .string()
-    .regex(text, 'is not a whole number')
-    .transform(Number)
-    .refine((value) => value >= least, `is less than ${least}`)
-    .default(fallback);
+const whole = (fallback: number, ...range: Parameters<typeof wholeNumber>) =>
+  wholeNumber(...range).default(fallback);
 const list = (fallback: string) =>
   z
     .string()
@@ -72,9 +68,9 @@ const SAMPLERS = [...samplers, ...samplers.map((name) => `parentbased_${name}` a
 /** All variables that the service reads, with their defaults (contract, Operation 1). */
 const environment = z.object({
   HOST: z.string().min(1).default('127.0.0.1'),
-  PORT: whole(3000, 0).refine((port) => port <= 65_535, 'is no port'),
+  PORT: whole(3000, 0, 65_535),
   OPS_HOST: z.string().min(1).default('127.0.0.1'),
-  OPS_PORT: whole(3001, 0).refine((port) => port <= 65_535, 'is no port'),
+  OPS_PORT: whole(3001, 0, 65_535),
   PUBLIC_URL: publicUrl.optional(),
   PUBLIC_HOSTS: list('').refine((names) => names.every(isHost), 'is not a comma list of host names'),
   DATA_DIR: z.string().min(1).default('.doorplate'),
@@ -124,7 +120,7 @@ const environment = z.object({
   WEBHOOK_MANAGEMENT_PER_MINUTE: whole(120),
   WEBHOOK_QUEUE_PER_PARTNER: whole(2_500_000),
   /** 10 GiB. */
-  WEBHOOK_PAYLOAD_BYTES_PER_PARTNER: whole(10_737_418_240, 1, /^\d{1,15}$/),
+  WEBHOOK_PAYLOAD_BYTES_PER_PARTNER: whole(10_737_418_240, 1, 999_999_999_999_999),
   WEBHOOK_CONCURRENCY: whole(32),
   WEBHOOK_STARTS_PER_SECOND: whole(200),
 

@@ -17,10 +17,15 @@ export const readableFile = z.string().refine(canRead, {
   error: ({ input }) => `names a file that cannot be read: ${resolve(String(input))}`,
 });
 
-const whole = z
-  .string()
-  .regex(/^[1-9]\d{0,8}$/, 'is not a whole number above 0')
-  .transform(Number);
+/** A whole number, which a message always names with its range: -1 is one too. */
+export const wholeNumber = (least = 1, most = 999_999_999) =>
+  z
+    .string()
+    .refine(
+      (text) => /^\d+$/.test(text) && Number(text) >= least && Number(text) <= most,
+      `is not a whole number from ${least} to ${most}`,
+    )
+    .transform(Number);
 const schema = z.object({
   FILE: readableFile.optional(),
   MAP: readableFile.optional(),
@@ -33,9 +38,9 @@ const schema = z.object({
     )
     .optional(),
   TOKEN: z.string().optional(),
-  TIMEOUT_MS: whole.default(5_000),
-  REQUESTS_PER_SECOND: whole.nullable().default(null),
-  REQUESTS_PER_DAY: whole.nullable().default(null),
+  TIMEOUT_MS: wholeNumber().default(5_000),
+  REQUESTS_PER_SECOND: wholeNumber().nullable().default(null),
+  REQUESTS_PER_DAY: wholeNumber().nullable().default(null),
 });
 export type Given = z.output<typeof schema>;
 

@@ -179,3 +179,16 @@ async function wholeLog({ store }: Pick<Runtime, 'store'>): Promise<RecordedEven
   }
   return events;
 }
+
+describe('doorplate demo --remove', () => {
+  it('removes a demo that is not ready yet', async () => {
+    const cwd = makeTestFolder();
+    reap({ folder: join(cwd, '.doorplate-demo') });
+    const writing = startDoorplate(['demo'], {}, { cwd });
+    await eventually('it has begun', () => writing.stdout().includes('Writing a month'), Boolean, 30_000, 50);
+    const removing = startDoorplate(['demo', '--remove'], {}, { cwd });
+    expect([await removing.ended, removing.stderr()]).toEqual([0, '']);
+    await writing.ended;
+    expect(existsSync(join(cwd, '.doorplate-demo'))).toBe(false);
+  });
+});

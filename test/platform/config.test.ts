@@ -84,6 +84,17 @@ describe('the configuration', () => {
   });
 
   test.each([
+    ['CAPTURES_PER_SECOND', '-1', '1 to 999999999'],
+    ['CAPTURES_PER_SECOND', '0', '1 to 999999999'],
+    ['CAPTURES_PER_SECOND', '1000000000', '1 to 999999999'],
+    ['CAPTURES_PER_SECOND', '1e3', '1 to 999999999'],
+    ['PORT', '65536', '0 to 65535'],
+    ['WEBHOOK_PAYLOAD_BYTES_PER_PARTNER', '1000000000000000', '1 to 999999999999999'],
+  ])('names the range of %s when it is %j', (name, value, range) => {
+    expect(linesOf({ [name]: value })).toEqual([`${name} is not a whole number from ${range}`]);
+  });
+
+  test.each([
     ['https://d.example/', 'https://d.example'],
     ['HTTPS://D.example:443', 'https://d.example'],
     ['http://[::1]:3000', 'http://[::1]:3000'],
@@ -166,7 +177,7 @@ describe('the configuration', () => {
     ],
     [
       { ENRICHMENT_PROVIDERS: 'ipinfo', IPINFO_REQUESTS_PER_DAY: '0' },
-      /^IPINFO_REQUESTS_PER_DAY is not a whole number/,
+      /^IPINFO_REQUESTS_PER_DAY is not a whole number from 1 to 999999999$/,
     ],
   ])('refuses the providers of %j', (env, line) => {
     expect(linesOf(env)).toEqual([expect.stringMatching(line)]);

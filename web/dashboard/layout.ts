@@ -1,4 +1,5 @@
 import type { Reply } from '../../http/contract/route.ts';
+import { FAVICON } from '../../http/docs/mark.ts';
 import { afterFlash, flashIn, htmlAnswer } from './answers.ts';
 import type { PageContext, Refused } from './api.ts';
 import {
@@ -11,7 +12,7 @@ import {
   html,
   type Question,
 } from './components.ts';
-import { FAVICON, icon, mark } from './icons.ts';
+import { icon, mark } from './icons.ts';
 import { linkTo } from './scope.ts';
 
 /** The message after a redirect, chosen by name, so that a link cannot put text into a page. */
