@@ -174,6 +174,52 @@ describe('delivery workers', () => {
     release.resolve();
     await until('its failures are recorded', hanging, { pending: 100 });
   });
+
+  it('deliver the others of a claim while the body of one is not answered', async () => {
+    const [slow, quick] = [anEndpoint(), anEndpoint()];
+    const now = deliverer.clock.now();
+    const [unanswered, other] = [aDelivery(slow), aDelivery(quick)];
+    await deliverer.append(queued(unanswered, now), queued(other, now));
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    start(taken, {
+      bodyOf: async (eventId) => {
+        if (eventId === unanswered.event_id) await answered;
+        return Buffer.from(eventId);
+      },
+    });
+    await until('the other is delivered', quick, { delivered: 1 });
+    expect(await deliverer.states(slow)).toEqual({ pending: 1 });
+    answer();
+    await until('its body is answered', slow, { delivered: 1 });
+  });
+
+  it('do not send a body that goes while its endpoint is read', async () => {
+    const endpoint = anEndpoint();
+    const [delivery] = await deliverer.queue(endpoint, 1);
+    let isGone = false;
+    let asked = 0;
+    let sent = 0;
+    const receive = of(endpoint, () => {
+      sent += 1;
+      return TAKEN;
+    });
+    start(receive, {
+      targetsOf: async (ids) => {
+        if (ids.includes(endpoint.webhook_id)) {
+          await setTimeout(1_000);
+          isGone = true;
+        }
+        return new Map(ids.map((id) => [id, { url: id, secrets: [Buffer.from('s')] }]));
+      },
+      bodyOf: async (eventId) => {
+        if (eventId !== delivery?.event_id) return Buffer.from(eventId);
+        asked += 1;
+        return isGone ? null : Buffer.from(eventId);
+      },
+    });
+    await eventually('its body is asked for again', () => asked > 2);
+    expect(sent).toBe(0);
+  });
 });
 
 describe('a failing delivery', () => {

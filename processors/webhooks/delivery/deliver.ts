@@ -148,6 +148,8 @@ const MAX_IDLE_MS = 2_000;
 const RETRY_MS = 500;
 /** When a delivery whose attempt had no outcome is polled again: `HeldClaims` has released its claim before, within half a second. */
 const RECLAIM_MS = 1_000;
+/** An erasure holds everywhere within a second (docs/privacy.md). */
+const MAX_BODY_AGE_MS = 500;
 /** A process must stop within ten seconds, all of its components included. */
 const RUNNING_END_MS = 4_000;
 const WRITE_END_MS = 1_500;
@@ -275,31 +277,36 @@ class DeliveryWorker {
     }
   }
 
+  /** Each by itself: a body that is not answered holds up no other attempt. */
   async #attemptAll(claims: readonly DeliveryClaim[]): Promise<void> {
-    const { log, targetsOf, bodyOf } = this.#options;
-    const ids = [...new Set(claims.map(({ webhook_id }) => webhook_id))];
-    const failed =
-      <Read>(instead: Read, message: string) =>
-      (error: unknown): Read => {
-        log.warn({ error: String(error) }, message);
-        return instead;
-      };
-    // Together: a backlog waits for each read before a free slot of its endpoint is used.
-    const [targets, bodies] = await Promise.all([
-      targetsOf(ids).catch(
-        failed(new Map<string, Target>(), 'endpoints could not be read; their deliveries are claimed again'),
-      ),
-      Promise.all(
-        claims.map(({ event_id }) =>
-          bodyOf(event_id).catch(
-            failed<Body>(null, 'a body could not be read; its delivery is claimed again'),
-          ),
-        ),
-      ),
-    ]);
-    await Promise.all(
-      claims.map((claim, nth) => this.#attempt(claim, targets.get(claim.webhook_id), bodies[nth] ?? null)),
+    const { log, targetsOf } = this.#options;
+    const targets = targetsOf([...new Set(claims.map(({ webhook_id }) => webhook_id))]).catch(
+      (error: unknown) => {
+        log.warn({ error: String(error) }, 'endpoints could not be read; their deliveries are claimed again');
+        return new Map<string, Target>();
+      },
     );
+    await Promise.all(
+      claims.map(async (claim) => {
+        // Beside its endpoint: a backlog waits for each read before a free slot is used.
+        const readAt = performance.now();
+        const body = this.#readBody(claim);
+        const target = (await targets).get(claim.webhook_id);
+        const isOld = performance.now() - readAt > MAX_BODY_AGE_MS;
+        await this.#attempt(claim, target, await (isOld ? this.#readBody(claim) : body));
+      }),
+    );
+  }
+
+  #readBody({ event_id, delivery_id }: DeliveryClaim): Promise<Body> {
+    const { log, bodyOf } = this.#options;
+    return bodyOf(event_id).catch((error: unknown) => {
+      log.warn(
+        { error: String(error), delivery: delivery_id },
+        'a body could not be read; its delivery is claimed again',
+      );
+      return null;
+    });
   }
 
   async #attempt(claim: DeliveryClaim, target: Target | undefined, body: Body): Promise<void> {
