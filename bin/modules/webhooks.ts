@@ -54,7 +54,7 @@ const READ_BACK = {
   projections: [endpoints, deliveries, payloads].map(({ name }) => name),
 };
 const PROJECTED_MS = 10_000;
-/** Limits one query to a DNS server; an attempt waits three seconds for all of its queries. */
+/** Limits one query to a DNS server; a lookup takes three seconds for all of its queries. */
 const DNS = { timeout: 1_000, tries: 3 } as const;
 
 function deliveryRoutes({ runtime, waitForHead, ownWrite }: ApiContext): Route[] {

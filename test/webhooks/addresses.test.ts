@@ -5,6 +5,7 @@ import { loadConfig } from '../../platform/config/config.ts';
 import { destinationPolicy, type Resolver } from '../../processors/webhooks/delivery/addresses.ts';
 import { createSender, type Sender } from '../../processors/webhooks/delivery/sender.ts';
 import { type DnsAnswer, startDnsServer } from '../support/dns-server.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 
 const CLOCK = { now: () => 0 };
@@ -126,6 +127,30 @@ describe('an address that is not allowed', () => {
 });
 
 describe('a changing DNS answer', () => {
+  it('reaches each attempt that began before it was asked for, and no other', async () => {
+    const target = await receiver();
+    const asked: PromiseWithResolvers<string[]>[] = [];
+    const resolver: Resolver = {
+      resolve4: () => {
+        const answer = Promise.withResolvers<string[]>();
+        asked.push(answer);
+        return answer.promise;
+      },
+      resolve6: async () => [],
+    };
+    const sender = senderTo(target, ['127.0.0.1/32'], { resolver });
+    const attempt = () => sender.send({ ...REQUEST, url: `http://hooks.example:${target.port}/` });
+    const first = attempt();
+    await eventually('the first lookup', () => asked.length === 1);
+    const during = [attempt(), attempt()];
+    asked[0]?.resolve(['127.0.0.1']);
+    expect(await first).toEqual(DELIVERED);
+    await eventually('their lookup', () => asked.length === 2);
+    asked[1]?.resolve(['127.0.0.2']);
+    expect(await Promise.all(during)).toEqual([failed('blocked_address'), failed('blocked_address')]);
+    expect(target.requests).toHaveLength(1);
+  });
+
   it('between the check and the connection has no effect: an attempt makes one query', async () => {
     const target = await receiver();
     const second = await receiver('127.0.0.2', target.port);
