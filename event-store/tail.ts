@@ -182,8 +182,10 @@ export class Tail {
           yield this.#visible(batch, options);
           const ms = gatherMs();
           const now = performance.now();
-          if (ms > GATHER_MS && now > this.#hurriedUntil && batch.events.length < BATCH_EVENTS)
-            await rest.wait(begunAt + ms - now, signal);
+          // Whoever took longer than that over the batch has gathered enough.
+          const restMs = begunAt + ms - now;
+          if (ms > GATHER_MS && restMs > 0 && now > this.#hurriedUntil && batch.events.length < BATCH_EVENTS)
+            await rest.wait(restMs, signal);
         }
       }
     } finally {

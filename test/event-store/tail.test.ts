@@ -196,3 +196,26 @@ it('reads on without gathering up to the position that a caller waits for', asyn
     vi.useRealTimers();
   }
 });
+
+it('sets no timer for a gathering that its follower has outlasted', async () => {
+  const log = memoryLog();
+  log.append(recorded(1));
+  const tail = opened(log);
+  const ending = new AbortController();
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  for await (const { position } of tail.follow({
+    after: null,
+    signal: ending.signal,
+    gatherMs: () => 20,
+  })) {
+    if (position === at(2)) ending.abort();
+    else {
+      await new Promise((resolve) => setTimeout(resolve, 40));
+      log.append(recorded(2));
+    }
+  }
+  const delays = timers.mock.calls.map(([, ms]) => ms ?? 0);
+  timers.mockRestore();
+  await tail.close();
+  expect(Math.min(...delays)).toBeGreaterThanOrEqual(0);
+});
