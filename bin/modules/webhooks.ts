@@ -30,7 +30,11 @@ import { countRecoverable } from '../../projections/webhooks/deliveries/recovery
 import { endpoints } from '../../projections/webhooks/endpoints/projection.ts';
 import { createTargets } from '../../projections/webhooks/endpoints/readers.ts';
 import { payloads } from '../../projections/webhooks/payloads/projection.ts';
-import { createBodies, createBodiesToSend } from '../../projections/webhooks/payloads/readers.ts';
+import {
+  type BodiesToSend,
+  createBodies,
+  createBodiesToSend,
+} from '../../projections/webhooks/payloads/readers.ts';
 import { findDomainOwner } from '../../queries/domains/directory.ts';
 import { openSecrets } from '../../queries/sessions/sessions.ts';
 import type { TotalsOf } from '../../read-api/webhooks/answer.ts';
@@ -116,8 +120,12 @@ export async function openSender(
 }
 
 /** Starts sending due deliveries; any number of processes may do so. */
-export async function startDelivering(runtime: Runtime, metrics: Metrics): Promise<RunningWork> {
-  const { config, store, pool, clock, progress, dayKeys, databaseUrl: url } = runtime;
+export async function startDelivering(
+  runtime: Runtime,
+  metrics: Metrics,
+  bodies: BodiesToSend,
+): Promise<RunningWork> {
+  const { config, store, pool, progress, databaseUrl: url } = runtime;
   const owners = shortCache((hostname) => findDomainOwner(pool, hostname), { max: 1_000 });
   const sender = await openSender(runtime, destinationPolicy(config), async (hostname, partnerId) => {
     try {
@@ -134,7 +142,7 @@ export async function startDelivering(runtime: Runtime, metrics: Metrics): Promi
     ...READ_BACK,
     projected,
     targetsOf: createTargets(runtime),
-    bodyOf: createBodiesToSend(pool, dayKeys, clock.now),
+    bodyOf: bodies.of,
     sign: signatureHeaders,
     send: sender.send,
     concurrency: config.WEBHOOK_CONCURRENCY,
@@ -201,8 +209,10 @@ export function webhookRoutes(context: ApiContext): Route[] {
 
 export function webhookWork({ runtime, metrics }: WorkerContext): WorkerModule {
   const { pool, clock, dayKeys, progress, tail, otherProcesses } = runtime;
+  const bodies = createBodiesToSend(pool, dayKeys, clock.now);
   const queueing = queueWebhookEvents({
     ...runtime,
+    onStored: bodies.remember,
     readModels: progress,
     // Without others the tail is enough, and no position is saved for it.
     wake: (to) => {
@@ -222,7 +232,7 @@ export function webhookWork({ runtime, metrics }: WorkerContext): WorkerModule {
       ['* * * * *', () => sweepDeliveryClaims(pool, clock.now())],
       ['*/5 * * * * *', () => recoverDeliveries({ ...recovering, signal })],
     ],
-    start: () => startDelivering(runtime, metrics),
+    start: () => startDelivering(runtime, metrics, bodies),
   };
 }
 

@@ -7,6 +7,7 @@ import {
   PAYLOAD_PREFIX,
   type PayloadEvent,
   payloadEvents,
+  type SealedBody,
 } from '../../domain/webhooks/events.ts';
 import { type EventStore, type NewEvent, type Position, StreamExpired } from '../../event-store/port.ts';
 import { appendSafely, type CommandContext, conflictRetries, toNewEvents } from '../handle.ts';
@@ -14,6 +15,16 @@ import { appendSafely, type CommandContext, conflictRetries, toNewEvents } from 
 /** Daily keys that seal bodies. */
 export interface BodyKeys {
   of(day: string): Promise<{ seal(plain: Buffer, about: string): Buffer } | null>;
+}
+
+interface QueueOptions {
+  /**
+   * Whether an earlier call may have stored some of the bodies, which may have expired or been erased since. Then a delivery is queued
+   * after its body is known to be stored; otherwise both are appended at the same time.
+   */
+  readonly mayRepeat?: boolean;
+  /** Called with each body that this call has stored, not with one that was there. */
+  readonly onStored?: ((body: SealedBody) => void) | undefined;
 }
 
 /** An event, with the endpoints that it is queued for. */
@@ -46,8 +57,6 @@ export const deliveriesStream = (webhookId: string, createdAt: string): string =
 
 /**
  * Stores bodies, and queues them for their endpoints. Idempotent; expired events are skipped.
- * @param mayRepeat whether an earlier call may have stored some of the bodies, which may have expired or been erased since. Then a
- *   delivery is queued after its body is known to be stored; otherwise both are appended at the same time.
  * @returns position of the last queued delivery; null if there is none or the store does not report it
  * @throws the port's errors; part of the work may then be done
  */
@@ -55,14 +64,16 @@ export async function queueDeliveries(
   store: EventStore,
   keys: BodyKeys,
   forEndpoints: readonly EventForEndpoints[],
-  { mayRepeat = true }: { readonly mayRepeat?: boolean } = {},
+  { mayRepeat = true, onStored }: QueueOptions = {},
 ): Promise<Position | null> {
   const sealed = await Promise.all(forEndpoints.map((one) => sealPayload(keys, one)));
-  const storing = forEndpoints.map(async ({ envelope }, index) => {
-    const events = sealed[index] ?? null;
-    return events !== null && appendOnce(store, `${PAYLOAD_PREFIX}${envelope.id}`, events);
+  const storing = sealed.map(async (payload) => {
+    if (payload === null) return false;
+    const outcome = await appendOnce(store, `${PAYLOAD_PREFIX}${payload.body.event_id}`, payload.events);
+    if (outcome === 'stored') onStored?.(payload.body);
+    return outcome !== 'expired';
   });
-  const stored = mayRepeat ? await Promise.all(storing) : sealed.map((events) => events !== null);
+  const stored = mayRepeat ? await Promise.all(storing) : sealed.map((payload) => payload !== null);
   const queued = forEndpoints
     .filter((_, index) => stored[index])
     .flatMap((one) => one.webhook_ids.map((webhookId) => ({ one, webhookId })));
@@ -78,10 +89,11 @@ export async function queueDeliveries(
 async function sealPayload(
   keys: BodyKeys,
   { envelope, partner_id, key_day, expires_at, context }: EventForEndpoints,
-): Promise<readonly NewEvent[] | null> {
+): Promise<{ readonly body: SealedBody; readonly events: readonly NewEvent[] } | null> {
   const key = await keys.of(key_day);
   if (key === null) return null;
   const body = Buffer.from(JSON.stringify(envelope));
+  const sealed = key.seal(body, envelope.id);
   const event: PayloadEvent = {
     type: 'webhooks.PayloadStored.v1',
     data: {
@@ -89,28 +101,36 @@ async function sealPayload(
       partner_id,
       type: envelope.type,
       day: key_day,
-      sealed: key.seal(body, envelope.id).toString('base64'),
+      sealed: sealed.toString('base64'),
       bytes: body.length,
       created_at: envelope.created_at,
       expires_at,
     },
   };
-  return toNewEvents(payloadEvents, [event], { ...context, expiresAt: expires_at });
+  return {
+    body: { event_id: envelope.id, day: key_day, sealed, expires_at: new Date(expires_at) },
+    events: toNewEvents(payloadEvents, [event], { ...context, expiresAt: expires_at }),
+  };
 }
 
-/** Appends to a new stream unless it already has a body, which then stays. @returns false if it has expired */
-async function appendOnce(store: EventStore, stream: string, events: readonly NewEvent[]): Promise<boolean> {
+/** Appends to a new stream unless it already has a body, which then stays; that may have expired. */
+async function appendOnce(
+  store: EventStore,
+  stream: string,
+  events: readonly NewEvent[],
+): Promise<'stored' | 'kept' | 'expired'> {
   const afterConflict = conflictRetries();
   for (;;) {
     try {
       await appendSafely(store, stream, 'no_stream', events);
-      return true;
+      return 'stored';
     } catch (error) {
-      if (error instanceof StreamExpired) return false;
+      if (error instanceof StreamExpired) return 'expired';
       await afterConflict(error);
       // A conflict alone does not prove that the body is stored: the conflicting event may be replicated later, or never. Whether it
       // has expired is asked once it can be read.
-      if (await holdsEvents(store, stream, true)) return holdsEvents(store, stream, false);
+      if (await holdsEvents(store, stream, true))
+        return (await holdsEvents(store, stream, false)) ? 'kept' : 'expired';
     }
   }
 }

@@ -131,6 +131,15 @@ export const payloadEvents = {
 } as const;
 export type PayloadEvent = EventOf<typeof payloadEvents>;
 
+/** The body of a webhook event, sealed with the key of a UTC day. It never changes. */
+export interface SealedBody {
+  readonly event_id: string;
+  /** `YYYY-MM-DD`. */
+  readonly day: string;
+  readonly sealed: Buffer;
+  readonly expires_at: Date;
+}
+
 /**
  * Why an attempt failed. Decided in `processors/webhooks/delivery/`: `redirect` and `http_status` by the response's status; the
  * others are kinds of `AttemptFailure`, and `connect` is every other error.

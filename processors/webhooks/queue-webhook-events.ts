@@ -9,7 +9,7 @@ import { readEvent } from '../../domain/kernel/events.ts';
 import { REVEAL_PREFIX, revealEvents } from '../../domain/reveals/events.ts';
 import { type CustomParameters, sessionEvents, TAB_PREFIX } from '../../domain/sessions/events.ts';
 import { type Envelope, revealEnvelope, sessionEnvelope } from '../../domain/webhooks/envelope.ts';
-import { type Subscribable, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
+import { type SealedBody, type Subscribable, WEBHOOKS_PREFIX } from '../../domain/webhooks/events.ts';
 import { type Position, type RecordedEvent, StoreUnavailable } from '../../event-store/port.ts';
 import type { ProcessorDeps } from '../deps.ts';
 import { type FollowedStreams, type FollowingProcessor, traceOf } from '../follow.ts';
@@ -27,6 +27,8 @@ interface QueueEventsDeps extends ProcessorDeps {
     /** Asks these read models to apply waiting events and to save their positions at once. */
     hurry(names: readonly string[]): void;
   };
+  /** Called with each body that this process has stored. */
+  readonly onStored: (body: SealedBody) => void;
   /** Asks the read models that a claim waits for, in any process, to apply the log up to the queued deliveries at once. */
   readonly wake: (to: Position | null) => void;
   /** Opens the labels of sessions; null: their key was destroyed. */
@@ -84,7 +86,7 @@ interface Source extends SubscriptionKey {
  * that, and for that of trackers or sessions only where a row is missing.
  */
 export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
-  const { store, dayKeys, wake } = deps;
+  const { store, dayKeys, wake, onStored } = deps;
   let queuedAt = Number.NEGATIVE_INFINITY;
   /**
    * Position of the last known event of any endpoint. The first batch takes its own end, because this process saw no earlier event;
@@ -109,7 +111,7 @@ export function queueWebhookEvents(deps: QueueEventsDeps): FollowingProcessor {
       .filter((one) => one.webhook_ids.length > 0);
     if (notifiable.length === 0) return;
     queuedAt = performance.now();
-    wake(await queueDeliveries(store, dayKeys, await withBodies(deps, notifiable), { mayRepeat }));
+    wake(await queueDeliveries(store, dayKeys, await withBodies(deps, notifiable), { mayRepeat, onStored }));
   };
   return {
     ...QUEUEING,

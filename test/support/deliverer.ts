@@ -80,6 +80,14 @@ export interface Deliverer {
   states(of: TestEndpoint): Promise<Record<string, number>>;
 }
 
+/** Of the events that queue a delivery. What is sent is made by the worker's `bodyOf`. */
+const STORE_BODIES = `
+  insert into read.webhook_payload
+    (event_id, partner_id, type, day, sealed, bytes, created_at, expires_at, last_revision, last_position)
+  select event_id, partner_id, 'session.created', created_at, '', 0, created_at, payload_expires_at, 0, 0
+  from json_to_recordset($1) as e (event_id text, partner_id uuid, created_at timestamptz, payload_expires_at timestamptz)
+  where payload_expires_at is not null
+  on conflict do nothing`;
 const context = (clock: Clock) => ({ correlationId: 'c', causationId: 'c', at: clock.now() });
 
 /** Creates the workers' clock; the stack must project `deliveries`. */
@@ -91,6 +99,7 @@ export const openDeliverer = (stack: TestStack): Deliverer => {
   const polls: Poll[] = [];
   const pool = recordingPolls(stack.pool, polls);
   const append = async (...events: { type: string; data: object }[]): Promise<void> => {
+    await stack.rows(STORE_BODIES, [JSON.stringify(events.map(({ data }) => data))]);
     const made = toNewEvents({ ...endpointChangeEvents, ...deliveryEvents }, events, context(clock));
     await stack.store.append(`deliveries-${isoTime(clock.now()).slice(0, 10)}`, 'any', made);
     await stack.caughtUp([deliveries]);

@@ -28,6 +28,7 @@ const aClaim = (): DeliveryClaim => ({
   attempt: 1,
   ran_ms: 0,
   ahead: false,
+  has_body: true,
 });
 const outcomeOf = ({ delivery_id, webhook_id, partner_id, cycle, attempt }: DeliveryClaim) => ({
   delivery_id,

@@ -8,7 +8,7 @@ import {
   queueDeliveries,
 } from '../../commands/webhooks/queue-deliveries.ts';
 import { DAY, isoTime } from '../../domain/kernel/time.ts';
-import { PAYLOAD_PREFIX } from '../../domain/webhooks/events.ts';
+import { PAYLOAD_PREFIX, type SealedBody } from '../../domain/webhooks/events.ts';
 import { type EventStore, StoreUnavailable } from '../../event-store/port.ts';
 import { deliveries } from '../../projections/webhooks/deliveries/projection.ts';
 import { faultyStore } from '../support/faulty-store.ts';
@@ -87,9 +87,16 @@ it('continues after a crash between body and delivery, with the body that was st
   expect(before).toHaveLength(1);
   expect(await shown(one)).toEqual([]);
   faults.heal();
-  await queueAll({ ...one, envelope: { ...one.envelope, data: { changed: true } } as never });
+  const changed = { ...one, envelope: { ...one.envelope, data: { changed: true } } as never };
+  const another = aNotification(1);
+  const stored: SealedBody[] = [];
+  await queueDeliveries(stack.store, keys, [changed, another], { onStored: (body) => stored.push(body) });
   expect(await payloadOf(one)).toEqual(before);
   expect(await shown(one)).toEqual(eachPending(one));
+  // What nobody stored may not be remembered.
+  const [payload] = await payloadOf(another);
+  expect(stored.map(({ event_id }) => event_id)).toEqual([another.envelope.id]);
+  expect(payload?.data).toMatchObject({ sealed: stored[0]?.sealed.toString('base64') });
 });
 
 it.each([

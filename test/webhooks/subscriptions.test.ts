@@ -96,6 +96,7 @@ const queueing = (over: Partial<Parameters<typeof queueWebhookEvents>[0]>) =>
     ...stack,
     dayKeys: { of: async () => null },
     readModels: { reached: async () => true, hurry: () => undefined },
+    onStored: () => undefined,
     wake: () => undefined,
     labelsOf: async (sessions) => sessions.map(() => ({})),
     ...over,

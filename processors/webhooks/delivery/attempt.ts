@@ -23,10 +23,11 @@ export interface AttemptDeps {
   /** Loads the current targets; deleted and disabled endpoints are left out. */
   readonly targetsOf: (webhookIds: readonly string[]) => Promise<ReadonlyMap<string, Target>>;
   /**
-   * Loads the body of an event. A claim without a body is released and made again until the body is there or expires.
+   * Loads the body of an event, from memory or as it is stored. A claim without a body is released and made again until the body is there
+   * or expires.
    * Concurrent calls may share a query.
    */
-  readonly bodyOf: (eventId: string) => Promise<Body>;
+  readonly bodyOf: (eventId: string, manner: 'remembered' | 'stored') => Promise<Body>;
   readonly sign: typeof signatureHeaders;
   /** Sends the request. Never throws, and ends within the time limit of an attempt. */
   readonly send: (request: SendRequest) => Promise<SendResult>;

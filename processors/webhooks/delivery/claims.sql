@@ -63,7 +63,8 @@ $$;
 
 -- Claims attempts that are due at `at`: of each endpoint at most as many as wanted, and no more than its breaker, its concurrency and its
 -- starts per second allow, due-time first. Returns a row for each endpoint: the claims as a JSON array, and when to poll it again;
--- `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late.
+-- `again_at` null: after a notification. A claim says by `ahead` that a fast clock had scheduled it too late, and by `has_body` that its
+-- body is stored: a worker that has it in memory sends no other.
 -- `work.webhook_slot` has one row per endpoint: what its attempts have used of its limits (starts, failures in a row). The
 -- lock on that row decides which worker claims; a locked endpoint is skipped.
 create or replace function work.claim_attempts(
@@ -183,7 +184,8 @@ begin
     chosen as materialized (
       select d.delivery_id, d.cycle, d.cycle_attempts + 1 as attempt, d.event_id, d.type, d.partner_id, d.created_at, d.newest_secret_only,
              work.cycle_ran_ms(d.cycle_started_at, d.stood_still_ms, health.still_ms, health.still_since, at) as ran_ms,
-             d.ahead or usage_ahead as ahead
+             d.ahead or usage_ahead as ahead,
+             exists (select from read.webhook_payload p where p.event_id = d.event_id) as has_body
       from candidate d
       order by d.next_attempt_at
       limit room),

@@ -20,6 +20,8 @@ export interface DeliveryClaim extends DeliveryRef {
   readonly ran_ms: number;
   /** Whether a fast clock had scheduled the attempt too late. */
   readonly ahead: boolean;
+  /** Whether its body was stored when the attempt was claimed. */
+  readonly has_body: boolean;
 }
 
 /** A request for up to `count` claims of one endpoint. */

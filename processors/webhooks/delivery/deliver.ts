@@ -148,7 +148,7 @@ const MAX_IDLE_MS = 2_000;
 const RETRY_MS = 500;
 /** When a delivery whose attempt had no outcome is polled again: `HeldClaims` has released its claim before, within half a second. */
 const RECLAIM_MS = 1_000;
-/** An erasure holds everywhere within a second (docs/privacy.md). */
+/** For how long a claim vouches that its body is stored: an erasure holds everywhere within a second (docs/privacy.md). */
 const MAX_BODY_AGE_MS = 500;
 /** A process must stop within ten seconds, all of its components included. */
 const RUNNING_END_MS = 4_000;
@@ -252,12 +252,13 @@ class DeliveryWorker {
 
   /** @returns whether an attempt starts */
   async #claimAndStart(wanted: readonly ClaimRequest[]): Promise<boolean> {
+    const claimedAt = performance.now();
     const results = await this.#recordAndClaim(wanted);
     for (const one of results) this.#scheduler.onClaimed(one);
     const claims = results.flatMap((one) => one.claims);
     if (claims.length === 0) return false;
     this.#held.add(claims);
-    const work = this.#attemptAll(claims).finally(() => this.#running.delete(work));
+    const work = this.#attemptAll(claims, claimedAt).finally(() => this.#running.delete(work));
     this.#running.add(work);
     return true;
   }
@@ -277,8 +278,8 @@ class DeliveryWorker {
     }
   }
 
-  /** Each by itself: a body that is not answered holds up no other attempt. */
-  async #attemptAll(claims: readonly DeliveryClaim[]): Promise<void> {
+  /** Each by itself: a body that is not answered holds up no other attempt. `claimedAt`: by the monotonic clock, milliseconds. */
+  async #attemptAll(claims: readonly DeliveryClaim[], claimedAt: number): Promise<void> {
     const { log, targetsOf } = this.#options;
     const targets = targetsOf([...new Set(claims.map(({ webhook_id }) => webhook_id))]).catch(
       (error: unknown) => {
@@ -289,18 +290,17 @@ class DeliveryWorker {
     await Promise.all(
       claims.map(async (claim) => {
         // Beside its endpoint: a backlog waits for each read before a free slot is used.
-        const readAt = performance.now();
-        const body = this.#readBody(claim);
+        const body = claim.has_body ? this.#readBody(claim, 'remembered') : null;
         const target = (await targets).get(claim.webhook_id);
-        const isOld = performance.now() - readAt > MAX_BODY_AGE_MS;
-        await this.#attempt(claim, target, await (isOld ? this.#readBody(claim) : body));
+        const isFresh = performance.now() - claimedAt < MAX_BODY_AGE_MS;
+        await this.#attempt(claim, target, await (isFresh ? body : this.#readBody(claim, 'stored')));
       }),
     );
   }
 
-  #readBody({ event_id, delivery_id }: DeliveryClaim): Promise<Body> {
+  #readBody({ event_id, delivery_id }: DeliveryClaim, manner: 'remembered' | 'stored'): Promise<Body> {
     const { log, bodyOf } = this.#options;
-    return bodyOf(event_id).catch((error: unknown) => {
+    return bodyOf(event_id, manner).catch((error: unknown) => {
       log.warn(
         { error: String(error), delivery: delivery_id },
         'a body could not be read; its delivery is claimed again',

@@ -1,20 +1,16 @@
 /** Named readers of the bodies of webhook events. */
+import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
+import type { SealedBody } from '../../../domain/webhooks/events.ts';
+import { runSoon } from '../../../platform/clock/waiting.ts';
 import { type DayKeys, tryToOpen } from '../../../platform/crypto/keyring.ts';
-import { rowLoader, shortCache } from '../../../platform/limits/loaders.ts';
+import { rowLoader } from '../../../platform/limits/loaders.ts';
 
 /** The body of an event, byte for byte as it was stored; null: it has expired, is unreadable, or there was none. */
 export type BodyOf = (eventId: string) => Promise<Buffer | null>;
 
 /** Like `BodyOf`; `unreadable`: the body is stored and has not expired, but its day key was destroyed too early. */
 type BodyToSend = (eventId: string) => Promise<Buffer | 'unreadable' | null>;
-
-interface SealedBody {
-  readonly event_id: string;
-  readonly day: string;
-  readonly sealed: Buffer;
-  readonly expires_at: Date;
-}
 
 type FindSealed = (eventId: string) => SealedBody | null | Promise<SealedBody | null>;
 
@@ -47,15 +43,46 @@ export function createBodies(pool: pg.Pool, dayKeys: DayKeys, now: () => number)
   };
 }
 
-const BODIES_CACHED = 1_000;
-const MAX_BYTES_CACHED = 16_384;
+/** Reads the bodies of attempts. */
+export interface BodiesToSend {
+  /** `manner`: whether the body may come from memory, because it was stored less than a second ago; or from the table. */
+  of(eventId: string, manner: 'remembered' | 'stored'): ReturnType<BodyToSend>;
+  /** Remembers a body that this process has stored. */
+  remember(body: SealedBody): void;
+}
 
-/** Creates the reader for attempts. It caches sealed bodies, because several endpoints get an event at about the same time. */
-export function createBodiesToSend(pool: pg.Pool, dayKeys: DayKeys, now: () => number): BodyToSend {
+const REMEMBERED_MS = 10_000;
+const REMEMBERED_BYTES = 33_554_432;
+/** What a remembered body takes beside its bytes. */
+const ENTRY_BYTES = 512;
+
+/**
+ * Creates the reader for attempts. It remembers sealed bodies for a while: most are sent soon after they were queued, some to several
+ * endpoints. A body never changes; whether it is still stored is asked with each claim.
+ */
+export function createBodiesToSend(pool: pg.Pool, dayKeys: DayKeys, now: () => number): BodiesToSend {
   const read = sealedBodies(pool);
-  const cached = shortCache(async (eventId) => read(eventId), {
-    max: BODIES_CACHED,
-    isCached: (row) => row !== null && row.sealed.length <= MAX_BYTES_CACHED,
+  const remembered = new LRUCache<string, SealedBody>({
+    ttl: REMEMBERED_MS,
+    maxSize: REMEMBERED_BYTES,
+    sizeCalculation: ({ sealed }) => sealed.length + ENTRY_BYTES,
   });
-  return openingBodies(cached.find, dayKeys, now);
+  const forgetting = runSoon(async () => {
+    remembered.purgeStale();
+    if (remembered.size > 0) forgetting.soon();
+  }, REMEMBERED_MS / 10);
+  const remember = (body: SealedBody): void => {
+    remembered.set(body.event_id, body);
+    forgetting.soon();
+  };
+  const stored: FindSealed = async (eventId) => {
+    const body = await read(eventId);
+    if (body !== null) remember(body);
+    return body;
+  };
+  const from = {
+    remembered: openingBodies((eventId) => remembered.get(eventId) ?? stored(eventId), dayKeys, now),
+    stored: openingBodies(stored, dayKeys, now),
+  };
+  return { of: (eventId, manner) => from[manner](eventId), remember };
 }
