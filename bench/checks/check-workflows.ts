@@ -15,8 +15,9 @@ const { convertWorkflowTemplate, NoOperationTraceWriter, parseWorkflow } = await
   '@actions/workflow-parser'
 );
 
-const USES = /^\s*(?:- )?uses:.*$/gm;
-const PINNED = /uses: [\w-]+\/[\w./-]+@[\da-f]{40} # v\d+\.\d+\.\d+$/;
+/** Any line that may name an action, so that one written in another way is told as well. */
+const USES = /^.*\buses\b["']?\s*:.*$/gm;
+const PINNED = /^(?:- )?uses: [\w-]+\/[\w./-]+@[\da-f]{40} # v\d+\.\d+\.\d+$/;
 
 const problemsIn = async (file: string): Promise<string[]> => {
   const content = await readFile(file, 'utf8');
@@ -31,7 +32,7 @@ const problemsIn = async (file: string): Promise<string[]> => {
   );
 };
 
-const files = await Array.fromAsync(glob('.github/workflows/*.yml'));
+const files = await Array.fromAsync(glob('.github/workflows/*.{yml,yaml}'));
 if (files.length === 0) throw new Error('there are no workflows');
 const problems = (await Promise.all(files.map(problemsIn))).flat();
 for (const problem of problems) process.stderr.write(`${problem}\n`);

@@ -6,20 +6,20 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 const NOTICE = new URL('../../NOTICE', import.meta.url);
 const LOCK = new URL('../../package-lock.json', import.meta.url);
-const BEGIN = 'Packages that are installed with the service, by licence:\n';
+const BEGIN =
+  'Packages that are installed with the service, by licence (tools of development are left out):\n';
 
 interface Entry {
   readonly version: string;
   readonly license?: string;
   readonly dev?: boolean;
-  readonly devOptional?: boolean;
   readonly link?: boolean;
 }
 
 const { packages } = JSON.parse(readFileSync(LOCK, 'utf8')) as { packages: Record<string, Entry> };
 const FOLDER = 'node_modules/';
 const installed = Object.entries(packages).filter(
-  ([path, { dev, devOptional, link }]) => path.includes(FOLDER) && !dev && !devOptional && !link,
+  ([path, { dev, link }]) => path.includes(FOLDER) && !dev && !link,
 );
 const byLicence = Map.groupBy(installed, ([, { license }]) => license ?? '');
 const nameless = byLicence.get('')?.map(([path]) => path) ?? [];
