@@ -79,8 +79,11 @@ describeInBrowser('the dashboard in Chromium, in the started product', () => {
     await open('/keys');
     expect(await titleOf(page)).toBe('Log in');
     await looksRight('/login', 'login');
-    await fill(page, { 'User name': 'ada', Password: 'not the password' }, 'Log in');
-    expect(await page.getByRole('alert').textContent()).toContain('wrong');
+    const answer = page.getByRole('alert');
+    // The first password that a busy machine checks may take too long.
+    do await fill(page, { 'User name': 'ada', Password: 'not the password' }, 'Log in');
+    while ((await answer.textContent())?.includes('retry later'));
+    expect(await answer.textContent()).toContain('wrong');
     await fill(page, { 'User name': 'ada', Password: first.password }, 'Log in');
     expect(await titleOf(page)).toBe('Choose your password');
     const change = {
