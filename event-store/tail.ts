@@ -182,7 +182,7 @@ export class Tail {
           yield this.#visible(batch, options);
           const ms = gatherMs();
           const now = performance.now();
-          // Whoever took longer than that over the batch has gathered enough.
+          // None where the follower has worked on the batch for longer.
           const restMs = begunAt + ms - now;
           if (ms > GATHER_MS && restMs > 0 && now > this.#hurriedUntil && batch.events.length < BATCH_EVENTS)
             await rest.wait(restMs, signal);

@@ -1,11 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { startWebhookSink, type WebhookSink } from '../support/bare-deliveries.ts';
 import type { Bench, Row } from '../support/bench.ts';
 import type { Product } from '../support/product.ts';
 import { alternate, compared, median } from '../support/statistics.ts';
 import { createTracker } from '../support/tracking.ts';
 import { createEndpoint, startDelivering } from '../support/webhooks.ts';
-import { sessionWriter } from './deliveries.ts';
+import { writeSessions } from './deliveries.ts';
 
 const FEW = 64;
 const MANY = 256;
@@ -13,8 +12,6 @@ const SESSIONS = 7_000;
 /** Shares of the backlog between which the rate is taken. */
 const FROM = 0.15;
 const TO = 0.95;
-const DRAINED_MS = 120_000;
-const POLL_MS = 5;
 
 interface Drained {
   readonly perSecond: number;
@@ -31,7 +28,10 @@ export const drain: Row = {
     bench.defer(sink.end);
     const few = await startSide(bench, sink, FEW);
     const many = await startSide(bench, sink, MANY);
-    const { a, b } = await alternate(bench.effort.rounds, few, many);
+    const { a, b } = await alternate(bench.effort.rounds, few.measure, many.measure);
+    await few.end();
+    await many.end();
+    await sink.end();
     const rates = (some: readonly Drained[]) => some.map(({ perSecond }) => perSecond);
     const cpu = (of: string, some: readonly Drained[]) =>
       `CPU a delivery, ${of}: server ${median(some.map((one) => one.cpuMicros)).toFixed(0)} µs and PostgreSQL ${median(some.map((one) => one.postgresMicros)).toFixed(0)} µs`;
@@ -50,12 +50,12 @@ export const drain: Row = {
   },
 };
 
-/** Starts a product with one endpoint. @returns fills the endpoint's backlog and measures how it drains */
+/** Starts a product with one endpoint. `measure` fills the endpoint's backlog and tells how it drains. */
 const startSide = async (
   bench: Bench,
   sink: WebhookSink,
   atOnce: number,
-): Promise<() => Promise<Drained>> => {
+): Promise<{ measure(): Promise<Drained>; end(): Promise<void> }> => {
   const product = await startDelivering(
     bench,
     sink,
@@ -64,7 +64,7 @@ const startSide = async (
   );
   const tracker = await createTracker(product);
   const webhook = await createEndpoint(product, product.keys[0] ?? '', sink.urls[0] ?? '', tracker);
-  return () => fillAndDrain(bench, sink, product, { tracker, webhook });
+  return { measure: () => fillAndDrain(bench, sink, product, { tracker, webhook }), end: product.end };
 };
 
 const fillAndDrain = (
@@ -80,17 +80,17 @@ const fillAndDrain = (
     const hold = (since: string) =>
       pool.query(`update read.webhook_health set paused_at = ${since} where webhook_id = $1`, [webhook]);
     await hold('now()');
-    const write = sessionWriter(runtime, bench.freshAddresses(SESSIONS));
-    await write(SESSIONS, () => ({ tracker, partner: rows[0].partner_id }));
+    const site = { tracker, partner: rows[0].partner_id };
+    await writeSessions(runtime, bench.freshAddresses(SESSIONS), SESSIONS, () => site);
     await product.followed();
     const before = await sink.received();
     const meters = () => [product.meters.server?.() ?? 0, product.meters.PostgreSQL?.() ?? 0] as const;
     await hold('null');
-    const from = await reached(sink, before + SESSIONS * FROM);
+    const from = await sink.reached(before + SESSIONS * FROM);
     const began = meters();
-    const to = await reached(sink, before + SESSIONS * TO);
+    const to = await sink.reached(before + SESSIONS * TO);
     const ended = meters();
-    await reached(sink, before + SESSIONS);
+    await sink.reached(before + SESSIONS);
     await product.followed();
     const deliveries = to.received - from.received;
     return {
@@ -99,11 +99,3 @@ const fillAndDrain = (
       postgresMicros: ((ended[1] - began[1]) * 1e6) / deliveries,
     };
   });
-
-const reached = async (sink: WebhookSink, least: number): Promise<{ received: number; at: number }> => {
-  for (const deadline = performance.now() + DRAINED_MS; ; await pause(POLL_MS)) {
-    const received = await sink.received();
-    if (received >= least) return { received, at: performance.now() };
-    if (performance.now() > deadline) throw new Error(`${received} of ${least} deliveries came`);
-  }
-};

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { cpuOf } from '../../cli/installation/process-stats.ts';
 import { makeAuthority } from '../../test/support/certificates.ts';
 import type { BareDeliverer } from '../deliver-bare.ts';
@@ -11,6 +12,8 @@ export interface WebhookSink {
   /** PEM: the authority of its certificates. */
   readonly authority: string;
   received(): Promise<number>;
+  /** Waits until it has received this many requests. @returns how many, and when (`performance.now()`) */
+  reached(least: number): Promise<{ readonly received: number; readonly at: number }>;
   /** Records from now on when sessions' events come. @returns the number of requests so far */
   note(): Promise<number>;
   /** The label `n` of each session since then, and when its event came first: milliseconds since the epoch. */
@@ -35,6 +38,8 @@ const BODY_BYTES = 1_024;
 const AT_ONCE = 8;
 const START_MS = 10_000;
 const SLACK_MS = 20_000;
+const REACHED_MS = 120_000;
+const POLL_MS = 20;
 
 /** Starts the endpoints that both sides of a row of deliveries send to. */
 export const startWebhookSink = async (): Promise<WebhookSink> => {
@@ -46,11 +51,19 @@ export const startWebhookSink = async (): Promise<WebhookSink> => {
     child.say(message);
     return child.next<T>(START_MS);
   };
+  const received = async (): Promise<number> => (await ask<{ received: number }>({})).received;
   return {
     urls: names.map((name) => `https://${name}:${port}/hooks`),
     port,
     authority: authority.cert,
-    received: async () => (await ask<{ received: number }>({})).received,
+    received,
+    reached: async (least) => {
+      for (const deadline = performance.now() + REACHED_MS; ; await pause(POLL_MS)) {
+        const soFar = await received();
+        if (soFar >= least) return { received: soFar, at: performance.now() };
+        if (performance.now() > deadline) throw new Error(`${soFar} of ${least} deliveries came`);
+      }
+    },
     note: async () => (await ask<{ received: number }>({ note: true })).received,
     noted: async () => new Map((await ask<{ times: [number, number][] }>({ noted: true })).times),
     end: child.end,

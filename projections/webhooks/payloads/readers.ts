@@ -45,7 +45,7 @@ export function createBodies(pool: pg.Pool, dayKeys: DayKeys, now: () => number)
 
 /** Reads the bodies of attempts. */
 export interface BodiesToSend {
-  /** `manner`: whether the body may come from memory, because it was stored less than a second ago; or from the table. */
+  /** `manner`: `remembered`: it may come from memory, because a claim has just found it stored; `stored`: from the table. */
   of(eventId: string, manner: 'remembered' | 'stored'): ReturnType<BodyToSend>;
   /** Remembers a body that this process has stored. */
   remember(body: SealedBody): void;
