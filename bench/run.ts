@@ -71,7 +71,7 @@ const PEER_ROWS: readonly Row[] = [eventStorePeers, deliveryPeers, capturePeers,
 /** They have three sides. */
 const MOST_PEER_ROUNDS = 3;
 const PARTNERS = 4;
-const LIMIT_MS = 30 * 60_000;
+const LIMIT_MS = 120 * 60_000;
 
 const { values, positionals } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, peers: { type: 'boolean', default: false } },

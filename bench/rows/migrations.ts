@@ -1,17 +1,19 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import { fileURLToPath } from 'node:url';
 import { v7 as uuid } from 'uuid';
 import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { systemClock } from '../../platform/clock/clock.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
 import { migrate } from '../../platform/postgres/migrate.ts';
+import { migrationNames } from '../../platform/postgres/upgrade-path.ts';
 import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import type { Line, Row } from '../support/bench.ts';
 import { fillOldLog } from '../support/old-log.ts';
 
+const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url));
 /** The longest wait of an append for a migration, in milliseconds. */
 const LIMIT_MS = 1_000;
 const WRITERS = 4;
@@ -72,11 +74,8 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const migrateTo = async (url: string, files: Readonly<Record<string, string>>) => {
   const directory = mkdtempSync(join(tmpdir(), 'doorplate-migrations-'));
   try {
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    const { rows } = await client.query('select name from doorplate_migrations');
-    await client.end();
-    for (const { name } of rows) writeFileSync(join(directory, `${name}.sql`), 'select 1;\n');
+    for (const name of migrationNames(MIGRATIONS))
+      writeFileSync(join(directory, `${name}.sql`), 'select 1;\n');
     for (const [name, sql] of Object.entries(files)) writeFileSync(join(directory, `9000_${name}.sql`), sql);
     return await whileAppending(url, () => migrate(url, { directory }));
   } finally {

@@ -9,6 +9,8 @@ export interface StormOptions {
   readonly clusterCommand?: string | undefined;
   /** Injects only the faults that have this in their names; undefined: all. */
   readonly only?: string | undefined;
+  /** Whether a storm of upgrades begins with a month of the release before this one. */
+  readonly month?: boolean | undefined;
   /** An existing folder for the processes' whole logs; undefined: they are not kept. */
   readonly logFolder?: string | undefined;
   /** Receives progress, a line each. */

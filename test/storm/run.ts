@@ -1,6 +1,6 @@
 /**
  * `npm run storm -- [--minutes N] [--seed N] [--eventstore URL [--cluster-command CMD]] [--json FILE] [--logs FOLDER]
- * [--only TEXT] [--upgrades | --short]` runs a storm (docs/reliability.md), prints what came out, and exits with 1 if a promise was
+ * [--only TEXT] [--upgrades [--month] | --short]` runs a storm (docs/reliability.md), prints what came out, and exits with 1 if a promise was
  * broken. `--short`, for CI: half a minute of faults, and one of upgrades beside it.
  */
 import { writeFileSync } from 'node:fs';
@@ -20,6 +20,7 @@ const { values } = parseArgs({
     logs: { type: 'string' },
     only: { type: 'string' },
     upgrades: { type: 'boolean', default: false },
+    month: { type: 'boolean', default: false },
     short: { type: 'boolean', default: false },
   },
 });
@@ -41,6 +42,7 @@ const options = {
   clusterCommand: values['cluster-command'],
   logFolder: values.logs,
   only: values.only,
+  month: values.month,
   say: (line: string) => void process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`),
 };
 const shortUpgrades = (): Promise<StormResult[]> =>

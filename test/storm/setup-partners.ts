@@ -14,7 +14,7 @@ export const createPartners = async (stack: Stack, prefix: string): Promise<Part
   return Promise.all(numbers.map((n) => createPartner(stack, api, `${prefix}-${n}`)));
 };
 
-const createPartner = async (stack: Stack, api: StormProcess, name: string): Promise<Partner> => {
+export const createPartner = async (stack: Stack, api: StormProcess, name: string): Promise<Partner> => {
   await commandJson(api, 'partner', 'create', name);
   const made = await commandJson(
     api,

@@ -34,6 +34,8 @@ export interface StackOptions {
   readonly roles?: readonly Role[] | undefined;
   /** The folder of the processes' program. Default: this one. */
   readonly root?: string | undefined;
+  /** Moves the processes' dates. Default: none does. */
+  readonly clockFile?: string | undefined;
 }
 
 const HOOK_HOST = 'hooks.example.com';
@@ -54,6 +56,7 @@ export const startStack = async ({
   onDelivery,
   roles = ROLES,
   root,
+  clockFile,
 }: StackOptions): Promise<Stack> => {
   const closing: (() => unknown)[] = [];
   const close = async (): Promise<void> => {
@@ -84,8 +87,11 @@ export const startStack = async ({
       ...provider.env,
       ...store.env,
       DATABASE_URL: postgres.url,
-      NODE_OPTIONS: `--import=${import.meta.resolve('../support/resolve-with.ts')}`,
+      NODE_OPTIONS: ['resolve-with', ...(clockFile === undefined ? [] : ['move-clock'])]
+        .map((name) => `--import=${import.meta.resolve(`../support/${name}.ts`)}`)
+        .join(' '),
       TEST_DNS_SERVER: dns.resolver.getServers()[0] ?? '',
+      ...(clockFile !== undefined && { TEST_CLOCK_FILE: clockFile }),
     };
     const processes = await prepareProcesses(roles, env, violations, closing);
     for (const one of processes) one.start(root);

@@ -1,6 +1,7 @@
 /** A storm: mixed load over several processes, one fault after another, and the check that every promise was kept. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Received } from '../support/receiver.ts';
 import { createClient } from './client.ts';
 import { injectFaults } from './faults/inject.ts';
 import { checkInvariants } from './invariants/check.ts';
@@ -18,9 +19,20 @@ import type { StormResult } from './report.ts';
 import { resultOf } from './result.ts';
 import { createPartners } from './setup-partners.ts';
 import { type Stack, startStack } from './stack.ts';
-import { createViolations } from './violations.ts';
+import { createViolations, type Violations } from './violations.ts';
 
 const START_LIMIT_MS = 90_000;
+
+/** What happens before the storm's own partners are there. */
+export interface Prelude {
+  /** What `move-clock.ts` reads. */
+  readonly clockFile: string;
+  /** Takes a delivery. @returns false: it is not of the prelude's partner */
+  receive(delivery: Received): boolean;
+  play(stack: Stack): Promise<void>;
+  /** At the end. @returns how much of what was checked */
+  check(stack: Stack): Promise<Record<string, number>>;
+}
 
 /** The changes to the stack under load, and the checks beside the invariants. */
 export interface StormPlan {
@@ -28,6 +40,7 @@ export interface StormPlan {
   readonly roles?: readonly Role[];
   /** The folder of the program that the processes begin with. Default: this one. */
   readonly root?: string;
+  readonly prelude?: ((options: StormOptions, violations: Violations) => Prelude) | undefined;
   disturb(stack: Stack, load: Load, options: StormOptions): Promise<InjectedFault[]>;
   /** @returns how much of what was checked */
   check?(stack: Stack, load: Load): Promise<Record<string, number>>;
@@ -42,17 +55,23 @@ export const runStorm = async (options: StormOptions, course: StormPlan = FAULTS
   const violations = createViolations(say);
   const partners: Partner[] = [];
   let receive: ReturnType<typeof createReceiver> = (_request, response) => void response.writeHead(503).end();
+  const prelude = course.prelude?.(options, violations);
   const stack = await startStack({
     eventStoreUrl,
     violations,
-    onDelivery: (...sent) => receive(...sent),
+    onDelivery: (request, response) => {
+      if (prelude?.receive(request)) response.writeHead(204).end();
+      else receive(request, response);
+    },
     roles: course.roles,
     root: course.root,
+    clockFile: prelude?.clockFile,
   });
   try {
     if ((await waitUntilReady(stack.processes, START_LIMIT_MS)) === null) {
       throw new Error(`not ready after the start: ${await describeUnready(stack.processes)}`);
     }
+    await prelude?.play(stack);
     const client = createClient(stack.api, random, violations);
     const load: Load = { client, partners, random, violations, nextIp: createAddresses(random) };
     let receiverFails = true;
@@ -68,7 +87,11 @@ export const runStorm = async (options: StormOptions, course: StormPlan = FAULTS
     memory.stop();
     receiverFails = false;
     say('load ended; checking the invariants');
-    const totals = { ...(await checkInvariants(stack, load)), ...(await course.check?.(stack, load)) };
+    const totals = {
+      ...(await checkInvariants(stack, load)),
+      ...(await course.check?.(stack, load)),
+      ...(await prelude?.check(stack)),
+    };
     const peaks = peaksOf(memory.samples, startedAt, loadEndedAt);
     checkMemory(peaks, loadEndedAt - startedAt, violations);
     return resultOf(options, {

@@ -23,9 +23,7 @@ import { expire } from './earlier.ts';
 import { snapshotResults } from './nights.ts';
 import { comparable, loadDatabase, RECORDED_AT, type Recorded, readRecorded } from './recorded.ts';
 
-const release = '0.2.0';
-
-describe(`a database that ${release} wrote`, () => {
+describe.each(['0.2.0', '0.3.0'])('a database that %s wrote', (release) => {
   let recorded: Recorded;
   let used: Recorded['used'];
   let expected: ReturnType<typeof comparable>;

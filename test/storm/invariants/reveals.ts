@@ -2,6 +2,7 @@ import type { Load } from '../load/load.ts';
 import { readReceipt, sendReveal } from '../load/reveals.ts';
 import type { Partner } from '../partners.ts';
 import type { StormProcess } from '../processes.ts';
+import type { Violations } from '../violations.ts';
 import { forEachConcurrently, settle, untilAnswered } from './settle.ts';
 
 const COMPLETED_MS = 90_000;
@@ -40,26 +41,29 @@ export const checkReveals = async (load: Load, partner: Partner, process: StormP
     load.violations.add('each Idempotency-Key has a reveal of its own', `partner ${partnerId}: ${ids}`);
   }
   const owed = [...units.values()].reduce((sum, one) => sum + one, 0);
-  await checkLedger(load, partner, process, { entries: units.size, units: owed });
+  const ledger = await auditLedger(load.violations, partner, process);
+  if (ledger === null) return;
+  const entries = ledger.months.reduce((sum, month) => sum + month.entries, 0);
+  if (entries !== units.size || ledger.units !== owed) {
+    load.violations.add(
+      'every completed reveal is billed once',
+      `partner ${partnerId}: receipts ${units.size} with ${owed} units, ledger ${entries} with ${ledger.units}`,
+    );
+  }
 };
 
-const checkLedger = async (
-  { violations }: Load,
+/** @returns null: it finds a difference */
+export const auditLedger = async (
+  violations: Violations,
   { partnerId }: Partner,
   process: StormProcess,
-  expected: { readonly entries: number; readonly units: number },
-): Promise<void> => {
+): Promise<Audit | null> => {
   const { code, stdout, stderr } = await process.cli('audit', 'billing', '--partner', partnerId, '--json');
   const ledger = code === 2 ? null : (JSON.parse(stdout || 'null') as Audit | null);
   if (ledger === null || code !== 0 || ledger.differences.length > 0) {
     const detail = `partner ${partnerId}: exit code ${code}: ${stdout.slice(0, 2_000)}${stderr}`;
-    return violations.add('the audit of the ledger finds no difference', detail);
+    violations.add('the audit of the ledger finds no difference', detail);
+    return null;
   }
-  const entries = ledger.months.reduce((sum, month) => sum + month.entries, 0);
-  if (entries !== expected.entries || ledger.units !== expected.units) {
-    violations.add(
-      'every completed reveal is billed once',
-      `partner ${partnerId}: receipts ${expected.entries} with ${expected.units} units, ledger ${entries} with ${ledger.units}`,
-    );
-  }
+  return ledger;
 };

@@ -6,6 +6,7 @@ import type { StormProcess } from '../processes.ts';
 import type { StormResult } from '../report.ts';
 import type { Stack } from '../stack.ts';
 import { runStorm, type StormPlan } from '../storm.ts';
+import { createMonth } from './month.ts';
 import { makeReleases, type Release, type Releases } from './releases.ts';
 import { replaceInTurn, type Step } from './replace.ts';
 
@@ -13,17 +14,21 @@ type Disturb = (stack: Stack, load: Load, releases: Releases) => Promise<Injecte
 
 /** Begins with the release before this one, and replaces all processes by this one and back until the time is over. */
 export const runUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
-  withReleases(options, {}, async (stack, load, { now, before }) => {
-    const replacing = { load, say: options.say, sideBySideMs: 4_000 };
-    const replaced: InjectedFault[] = [];
-    const goTo = async (release: Release): Promise<void> => {
-      const steps = load.random.shuffle(stack.processes).map((one): Step => [one, release]);
-      replaced.push(...(await replaceInTurn(replacing, steps)));
-    };
-    const end = performance.now() + options.minutes * 60_000;
-    for (await goTo(now); performance.now() < end; await goTo(now)) await goTo(before);
-    return replaced;
-  });
+  withReleases(
+    options,
+    options.month ? { prelude: createMonth } : {},
+    async (stack, load, { now, before }) => {
+      const replacing = { load, say: options.say, sideBySideMs: 4_000 };
+      const replaced: InjectedFault[] = [];
+      const goTo = async (release: Release): Promise<void> => {
+        const steps = load.random.shuffle(stack.processes).map((one): Step => [one, release]);
+        replaced.push(...(await replaceInTurn(replacing, steps)));
+      };
+      const end = performance.now() + options.minutes * 60_000;
+      for (await goTo(now); performance.now() < end; await goTo(now)) await goTo(before);
+      return replaced;
+    },
+  );
 
 /** One api and two workers processes: both releases side by side, and the way back of one process. */
 export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
@@ -41,7 +46,7 @@ export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult
 /** @throws NoEarlierRelease */
 const withReleases = async (
   options: StormOptions,
-  course: Pick<StormPlan, 'roles'>,
+  course: Pick<StormPlan, 'roles' | 'prelude'>,
   disturb: Disturb,
 ): Promise<StormResult> => {
   const releases = makeReleases();
