@@ -1,5 +1,6 @@
 /** A month of the release before this one, which a storm of upgrades begins with: each day passes in seconds. */
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { partialDeepStrictEqual } from 'node:assert';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { DAY, utcDay } from '../../../domain/kernel/time.ts';
@@ -30,6 +31,10 @@ const DELIVERED_MS = 60_000;
 /** Of each kind of thing that has an address of its own. */
 const SHOWN = 100;
 
+/** What an answer says of itself, and of the minute. */
+const NOT_OF_THE_MONTH = ['request_id', 'completed_observed_last_minute'];
+const DETAIL = 1_000;
+
 type Answers = Readonly<Record<string, unknown>>;
 
 /** Its check compares what is shown of the month with what was shown at its end. */
@@ -43,9 +48,12 @@ export const createMonth = ({ seed, say }: StormOptions, violations: Violations)
     renameSync(`${clockFile}.new`, clockFile);
   };
   goTo(DAYS);
-  const delivered = new Map<string, number>();
+  /** Twice where a day passes during an attempt: its claim has run out then. */
+  const delivered = new Set<string>();
+  const deliveredAgain: string[] = [];
   let partner: Partner | null = null;
   let expected: Answers = {};
+  let hasPassed = false;
 
   const play = async (stack: Stack): Promise<void> => {
     const [api] = stack.api;
@@ -64,6 +72,7 @@ export const createMonth = ({ seed, say }: StormOptions, violations: Violations)
     goTo(0);
     await checkRunning(stack.processes, violations);
     expected = await settledAnswers(stack, partner);
+    hasPassed = true;
     say(
       `a month passed: ${partner.feed.length} sessions, ${partner.reveals.size} reveals, ${delivered.size} events`,
     );
@@ -74,14 +83,15 @@ export const createMonth = ({ seed, say }: StormOptions, violations: Violations)
     if (api === undefined || partner === null) throw new Error('there was no month');
     const answers = await settledAnswers(stack, partner);
     for (const [path, answer] of Object.entries(expected)) {
-      const [before, after] = [JSON.stringify(answer), JSON.stringify(answers[path])];
-      if (before !== after) violations.add('a month is shown as before', `${path}: ${before} / ${after}`);
+      try {
+        // A release may add properties.
+        partialDeepStrictEqual(answers[path], answer);
+      } catch (error) {
+        violations.add('a month is shown as before', `${path}: ${error}`.slice(0, DETAIL));
+      }
     }
-    for (const [id, times] of delivered) {
-      if (times > 1) violations.add('a month is not delivered again', `${id}: ${times}`);
-    }
+    for (const id of deliveredAgain) violations.add('a month is not delivered again', id);
     await auditLedger(violations, partner, api);
-    rmSync(folder, { recursive: true });
     return { 'events of the month': delivered.size, 'pages of the month': Object.keys(expected).length };
   };
 
@@ -90,7 +100,8 @@ export const createMonth = ({ seed, say }: StormOptions, violations: Violations)
     receive: ({ path, headers }) => {
       if (path !== `/${partner?.partnerId}`) return false;
       const id = String(headers['webhook-id']);
-      delivered.set(id, (delivered.get(id) ?? 0) + 1);
+      if (hasPassed) deliveredAgain.push(id);
+      delivered.add(id);
       return true;
     },
     play,
@@ -104,7 +115,9 @@ const settledAnswers = async ({ api }: Stack, partner: Partner): Promise<Answers
   const ask = async (path: string): Promise<unknown> => {
     const { status, body } = await call(api[0]?.url ?? '', 'GET', path, { key });
     if (status !== 200) throw new Error(`${path}: ${status} ${JSON.stringify(body)}`);
-    return body;
+    return JSON.parse(
+      JSON.stringify(body, (name, value) => (NOT_OF_THE_MONTH.includes(name) ? undefined : value)),
+    );
   };
   const deliveries = `/v1/webhooks/${webhook.id}/deliveries`;
   await settle(async () => {
@@ -127,7 +140,7 @@ const settledAnswers = async ({ api }: Stack, partner: Partner): Promise<Answers
   for (let cursor = '', more = true; more; ) {
     const path = `/v1/sessions?tracker_id=${trackerId}&limit=${SHOWN}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`;
     const page = (await ask(path)) as { sessions: unknown[]; next_cursor: string; has_more: boolean };
-    answers[path] = page.sessions;
+    answers[path] = { count: page.sessions.length, sessions: page.sessions };
     cursor = page.next_cursor;
     more = page.has_more;
   }
