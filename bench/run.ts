@@ -71,6 +71,7 @@ const PEER_ROWS: readonly Row[] = [eventStorePeers, deliveryPeers, capturePeers,
 /** They have three sides. */
 const MOST_PEER_ROUNDS = 3;
 const PARTNERS = 4;
+/** A whole run took 50 minutes on a fast machine. */
 const LIMIT_MS = 120 * 60_000;
 
 const { values, positionals } = parseArgs({

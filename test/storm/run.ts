@@ -35,6 +35,11 @@ if (values['cluster-command'] !== undefined && values.eventstore === undefined) 
   process.exit(2);
 }
 
+if (values.month && !values.upgrades) {
+  process.stderr.write('--month needs --upgrades\n');
+  process.exit(2);
+}
+
 const options = {
   minutes: values.short ? 0.5 : number('minutes', values.minutes),
   seed: number('seed', values.seed ?? String(1 + (Date.now() % 2 ** 31))),
@@ -63,7 +68,9 @@ for (const result of results) process.stdout.write(`${printable(result)}\n`);
 if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results.at(-1), null, 2)}\n`);
 // A storm in which nothing happened proves nothing.
 const isIdle = results.some(({ totals }) =>
-  ['sessions', 'reveals', 'delivered events'].some((what) => !totals[what]),
+  ['sessions', 'reveals', 'delivered events', ...(values.month ? ['events of the month'] : [])].some(
+    (what) => !totals[what],
+  ),
 );
 if (isIdle)
   process.stderr.write('no session, no reveal or no delivered event was made: the storm proves nothing\n');
