@@ -6,7 +6,7 @@ import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { cpuOf } from '../../cli/installation/process-stats.ts';
 import { makeMmdb } from '../../test/support/mmdb.ts';
 import { makeTestFolder } from '../../test/support/temporary-folder.ts';
-import { savedAnswer, savedPlan } from '../rows/saved-lookups.ts';
+import { PARTNERS, savedAnswer, savedPlan } from '../rows/saved-lookups.ts';
 import { directoryOfBlocks } from '../support/addresses.ts';
 import type { Line, Row } from '../support/bench.ts';
 import { startChild } from '../support/child.ts';
@@ -15,8 +15,6 @@ import { startProduct } from '../support/product.ts';
 import { alternate, compared } from '../support/statistics.ts';
 
 const START_MS = 10_000;
-/** One key alone would meet its limit of requests a second. */
-const PARTNERS = 4;
 
 /**
  * `GET /v1/lookup` of a saved result against a bare Fastify route that finds the same address in the same file with `maxmind`: what

@@ -173,7 +173,7 @@ const pages = async ({ effort }: Bench, few: Filled, many: Filled): Promise<Line
     () => p50(few),
   );
   return compared(effort.saved, 'history page', a, b, [
-    `${PAGES_A_SECOND} pages a second, from ${PAGES.toLocaleString('en')} places`,
+    `${PAGES_A_SECOND} pages a second, each from one of ${PAGES.toLocaleString('en')} cursors`,
   ]);
 };
 

@@ -1,19 +1,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { v7 as uuid } from 'uuid';
 import { removeDataFolder } from '../../cli/installation/data-folder.ts';
 import { createPostgresEventStore } from '../../event-store/postgres/store.ts';
 import { systemClock } from '../../platform/clock/clock.ts';
 import { startEmbeddedPostgres } from '../../platform/embedded/embedded-postgres.ts';
-import { migrate } from '../../platform/postgres/migrate.ts';
+import { MIGRATIONS, migrate } from '../../platform/postgres/migrate.ts';
 import { migrationNames } from '../../platform/postgres/upgrade-path.ts';
 import { makeTestFolder } from '../../test/support/temporary-folder.ts';
 import type { Line, Row } from '../support/bench.ts';
 import { fillOldLog } from '../support/old-log.ts';
 
-const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url));
 /** The longest wait of an append for a migration, in milliseconds. */
 const LIMIT_MS = 1_000;
 const WRITERS = 4;

@@ -18,7 +18,7 @@ const START_MS = 10_000;
 const POLL_MS = 50;
 
 /** One key would meet its own rate. */
-const PARTNERS = 4;
+export const PARTNERS = 4;
 
 /**
  * `GET /v1/lookup` of a fresh saved result, over one key, authenticated, limited and counted durably, against a

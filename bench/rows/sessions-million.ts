@@ -104,7 +104,7 @@ const measure = async ({ effort }: Bench, few: Filled, many: Filled): Promise<re
       target: { atMost: 1.3 },
       a: { of: `p50 with ${name} sessions`, value: median(a), unit: ' ms' },
       b: { of: `p50 with ${SMALL_SIZE.toLocaleString('en')} sessions`, value: median(b), unit: ' ms' },
-      notes: [`${RATE} pages a second, from ${PAGES.toLocaleString('en')} places`],
+      notes: [`${RATE} pages a second, each from one of ${PAGES.toLocaleString('en')} cursors`],
     },
     {
       row: `memory with ${name} sessions`,

@@ -64,7 +64,7 @@ const LOCK_TRIES = 120;
 const ANOTHER_MIGRATES_MS = 50;
 const LOCK_NOT_AVAILABLE = '55P03';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const MIGRATIONS = join(ROOT, 'migrations');
+export const MIGRATIONS = join(ROOT, 'migrations');
 
 /** The database has no tables of the service, and the caller makes none. */
 export class NoData extends Error {}

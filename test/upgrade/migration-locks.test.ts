@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { MIGRATIONS } from '../../platform/postgres/migrate.ts';
 import { baselined, migrationNames, statementsOutside } from '../../platform/postgres/upgrade-path.ts';
 import { emptyDatabase, type TestDatabase } from '../support/database.ts';
 import { startSurroundings } from '../support/everything.ts';
 import { loadDatabase, readRecorded } from './recorded.ts';
 
-const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url));
 /** A lock of rows is enough in the log: an append waits for its stream's row. */
 const SCANNED_UNDER_LOCK = `
   select t.schemaname || '.' || t.relname as "table" from pg_stat_xact_user_tables t

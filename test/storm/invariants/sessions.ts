@@ -17,7 +17,7 @@ export const checkSessions = async (load: Load, partner: Partner): Promise<void>
     const detail = tab === null ? 'the feed has no end' : `tab ${tab.label}`;
     load.violations.add('the feed shows every acknowledged visit', `partner ${partnerId}, ${detail}`);
   }
-  const listed = await listFromStart(load, partner);
+  const listed = (await readFeed(load, partner)).map(({ session_id }) => session_id);
   const position = listed.findIndex((id, index) => id !== feed[index]);
   if (position >= 0 || listed.length !== feed.length) {
     load.violations.add(
@@ -27,15 +27,19 @@ export const checkSessions = async (load: Load, partner: Partner): Promise<void>
   }
 };
 
-const listFromStart = async ({ client }: Load, { key, trackerId }: Partner): Promise<string[]> => {
-  const listed: string[] = [];
+/** The feed of a partner's tracker from its start. */
+export const readFeed = async (
+  { client }: Load,
+  { key, trackerId }: Partner,
+): Promise<{ readonly session_id: string }[]> => {
+  const listed: { session_id: string }[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
     const path: string = `/v1/sessions?tracker_id=${trackerId}&limit=100${cursor}`;
     const { body } = await untilAnswered(path, async () => {
       const page = await client.ask('feed page', [200], 'GET', path, { key });
       return page?.status === 200 ? page : null;
     });
-    for (const { session_id } of body.sessions) listed.push(session_id);
+    listed.push(...body.sessions);
     cursor = body.has_more ? `&cursor=${encodeURIComponent(body.next_cursor)}` : null;
   }
   return listed;

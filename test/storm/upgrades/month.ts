@@ -6,14 +6,19 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { DAY, utcDay } from '../../../domain/kernel/time.ts';
 import { call } from '../../support/call.ts';
 import { makeTestFolder } from '../../support/temporary-folder.ts';
+import { webhooksOf } from '../../support/webhook-sink.ts';
 import { createClient } from '../client.ts';
+import { checkDeliveries } from '../invariants/deliveries.ts';
 import { auditLedger } from '../invariants/reveals.ts';
 import { checkRunning } from '../invariants/running.ts';
-import { settle } from '../invariants/settle.ts';
-import { createAddresses } from '../load/load.ts';
+import { readFeed } from '../invariants/sessions.ts';
+import { settle, untilAnswered } from '../invariants/settle.ts';
+import { readFeedPage } from '../load/feed.ts';
+import { createAddresses, type Load } from '../load/load.ts';
 import { startLoad } from '../load/start.ts';
 import type { StormOptions } from '../options.ts';
 import type { Partner } from '../partners.ts';
+import type { StormProcess } from '../processes.ts';
 import { createRandom } from '../random.ts';
 import { createPartner } from '../setup-partners.ts';
 import type { Stack } from '../stack.ts';
@@ -39,9 +44,8 @@ type Answers = Readonly<Record<string, unknown>>;
 
 /** Its check compares what is shown of the month with what was shown at its end. */
 export const createMonth = ({ seed, say }: StormOptions, violations: Violations): Prelude => {
-  const folder = makeTestFolder();
   const begunAt = Date.now();
-  const clockFile = join(folder, 'clock');
+  const clockFile = join(makeTestFolder(), 'clock');
   const goTo = (daysAgo: number): void => {
     const movedMs = daysAgo === 0 ? 0 : begunAt - Date.now() - daysAgo * DAY - HALF_A_DAY;
     // A file that is half written would say that it is now.
@@ -49,20 +53,20 @@ export const createMonth = ({ seed, say }: StormOptions, violations: Violations)
     renameSync(`${clockFile}.new`, clockFile);
   };
   goTo(DAYS);
-  /** Twice where a day passes during an attempt: its claim has run out then. */
-  const delivered = new Set<string>();
+  const partners: Partner[] = [];
+  /** null until the month has passed. Before, an event comes twice where a day passes during its attempt. */
+  let expected: Answers | null = null;
   const deliveredAgain: string[] = [];
-  let partner: Partner | null = null;
-  let expected: Answers = {};
-  let hasPassed = false;
+  const loadOf = ({ api }: Stack): Load => {
+    const random = createRandom(seed);
+    const client = createClient(api, random, violations);
+    return { client, partners, random, violations, nextIp: createAddresses(random) };
+  };
 
   const play = async (stack: Stack): Promise<void> => {
-    const [api] = stack.api;
-    if (api === undefined) throw new Error('no api process');
-    partner = await createPartner(stack, api, `month-${process.pid}-${Date.now()}`);
-    const random = createRandom(seed);
-    const client = createClient(stack.api, random, violations);
-    const load = { client, partners: [partner], random, violations, nextIp: createAddresses(random) };
+    const partner = await createPartner(stack, apiOf(stack), `month-${process.pid}-${Date.now()}`);
+    partners.push(partner);
+    const load = loadOf(stack);
     for (let daysAgo = DAYS; daysAgo > 0; daysAgo -= 1) {
       goTo(daysAgo);
       await pause(READ_MS);
@@ -72,41 +76,51 @@ export const createMonth = ({ seed, say }: StormOptions, violations: Violations)
     }
     goTo(0);
     await checkRunning(stack.processes, violations);
-    expected = await settledAnswers(stack, partner, begunAt, violations);
-    hasPassed = true;
-    say(
-      `a month passed: ${partner.feed.length} sessions, ${partner.reveals.size} reveals, ${delivered.size} events`,
-    );
+    await untilAnswered('the end of the feed', async () => (await readFeedPage(load, partner)) || null);
+    await checkDeliveries(load, partner);
+    expected = await settledAnswers(stack, load, partner, begunAt);
+    const { feed, reveals, receivedEvents } = partner;
+    say(`a month passed: ${feed.length} sessions, ${reveals.size} reveals, ${receivedEvents.size} events`);
   };
 
   const check = async (stack: Stack): Promise<Record<string, number>> => {
-    const [api] = stack.api;
-    if (api === undefined || partner === null) throw new Error('there was no month');
-    const answers = await settledAnswers(stack, partner, begunAt, violations);
-    for (const [path, answer] of Object.entries(expected)) {
+    const [partner] = partners;
+    if (partner === undefined || expected === null) throw new Error('there was no month');
+    const answers = await settledAnswers(stack, loadOf(stack), partner, begunAt);
+    for (const [what, answer] of Object.entries(expected)) {
       try {
-        partialDeepStrictEqual(answers[path], answer);
+        partialDeepStrictEqual(answers[what], answer);
       } catch (error) {
-        violations.add('a month is shown as before', `${path}: ${error}`.slice(0, DETAIL));
+        violations.add('a month is shown as before', `${what}: ${error}`.slice(0, DETAIL));
       }
     }
     for (const id of deliveredAgain) violations.add('a month is not delivered again', id);
-    await auditLedger(violations, partner, api);
-    return { 'events of the month': delivered.size, 'answers about the month': Object.keys(expected).length };
+    await auditLedger(violations, partner, apiOf(stack));
+    return {
+      'events of the month': partner.receivedEvents.size,
+      'answers about the month': Object.keys(expected).length,
+    };
   };
 
   return {
     clockFile,
-    receive: ({ path, headers }) => {
-      if (path !== `/${partner?.partnerId}`) return false;
+    receive: ({ path, headers, body }) => {
+      const partner = partners.find(({ partnerId }) => path === `/${partnerId}`);
+      if (partner === undefined) return false;
       const id = String(headers['webhook-id']);
-      if (hasPassed) deliveredAgain.push(id);
-      delivered.add(id);
+      if (expected !== null) deliveredAgain.push(id);
+      partner.events.set(id, body.toString());
+      partner.receivedEvents.add(id);
       return true;
     },
     play,
     check,
   };
+};
+
+const apiOf = ({ api: [api] }: Stack): StormProcess => {
+  if (api === undefined) throw new Error('no api process');
+  return api;
 };
 
 /** A list as an object, because a release may add properties and no entries. */
@@ -118,60 +132,41 @@ const comparable = (body: unknown): unknown =>
     }),
   );
 
-interface Page {
-  readonly sessions?: readonly unknown[];
-  readonly deliveries?: readonly { readonly state: string }[];
-  readonly next_cursor: string;
-  readonly has_more: boolean;
-}
-
 /** What is shown of the month, once everything was delivered. `begunAt`: of the storm. */
 const settledAnswers = async (
-  { api }: Stack,
+  stack: Stack,
+  load: Load,
   partner: Partner,
   begunAt: number,
-  violations: Violations,
 ): Promise<Answers> => {
   const { key, trackerId, webhook } = partner;
-  const ask = async (path: string, allowed = [200]): Promise<unknown> => {
-    const { status, body } = await call(api[0]?.url ?? '', 'GET', path, { key });
-    if (!allowed.includes(status)) throw new Error(`${path}: ${status} ${JSON.stringify(body)}`);
-    return body;
-  };
-  const pagesOf = async (path: string): Promise<Page[]> => {
-    const pages: Page[] = [];
-    for (let cursor = ''; ; ) {
-      const page = (await ask(`${path}${cursor && `cursor=${encodeURIComponent(cursor)}`}`)) as Page;
-      pages.push(page);
-      if (!page.has_more) return pages;
-      cursor = page.next_cursor;
-    }
-  };
-  const deliveryPages = () => pagesOf(`/v1/webhooks/${webhook.id}/deliveries?`);
-  const undelivered = await settle(async () => {
-    const shown = (await deliveryPages()).flatMap(({ deliveries = [] }) => deliveries);
-    return shown.filter(({ state }) => state === 'pending' || state === 'failed');
-  }, DELIVERED_MS);
-  for (const one of undelivered) violations.add('a month is delivered', JSON.stringify(one));
-  const days = Array.from({ length: DAYS }, (_, passed) => {
-    const at = begunAt - (passed + 1) * DAY - HALF_A_DAY;
-    return `from=${utcDay(at)}&to=${utcDay(at + DAY)}`;
-  });
-  const revealed = [...partner.reveals.values()].flatMap(({ revealId }) => revealId ?? []);
-  const [firstSession] = partner.feed;
-  const expired = [`/v1/sessions/${firstSession}`, `/v1/reveals/${revealed[0]}`];
-  const paths = [
-    ...days.flatMap((day) => [`/v1/usage?${day}`, `/v1/trackers/${trackerId}/usage?${day}`]),
-    ...partner.feed.slice(-SHOWN).map((id) => `/v1/sessions/${id}`),
-    ...revealed.slice(-SHOWN).map((id) => `/v1/reveals/${id}`),
-  ];
+  const { url } = apiOf(stack);
+  const { history } = webhooksOf({ call: (...asked) => call(url, ...asked) }, key);
+  const undelivered = await settle(
+    async () => (await history(webhook)).filter(({ state }) => state === 'pending' || state === 'failed'),
+    DELIVERED_MS,
+  );
+  for (const one of undelivered) load.violations.add('a month is delivered', JSON.stringify(one));
   const answers: Record<string, unknown> = {
-    feed: (await pagesOf(`/v1/sessions?tracker_id=${trackerId}&limit=${SHOWN}&`)).map(
-      ({ sessions }) => sessions,
-    ),
-    deliveries: (await deliveryPages()).map(({ deliveries }) => deliveries),
+    feed: comparable(await readFeed(load, partner)),
+    deliveries: comparable(await history(webhook)),
   };
-  for (const path of paths) answers[path] = await ask(path);
-  for (const path of expired) answers[path] = await ask(path, [410]);
-  return Object.fromEntries(Object.entries(answers).map(([path, answer]) => [path, comparable(answer)]));
+  const ask = async (path: string, expected = 200): Promise<void> => {
+    const { status, body } = await call(url, 'GET', path, { key });
+    if (status !== expected) throw new Error(`${path}: ${status} ${JSON.stringify(body)}`);
+    answers[path] = comparable(body);
+  };
+  for (let passed = 1; passed <= DAYS; passed += 1) {
+    const at = begunAt - passed * DAY - HALF_A_DAY;
+    const day = `from=${utcDay(at)}&to=${utcDay(at + DAY)}`;
+    await ask(`/v1/usage?${day}`);
+    await ask(`/v1/trackers/${trackerId}/usage?${day}`);
+  }
+  const sessions = partner.feed.map((id) => `/v1/sessions/${id}`);
+  const reveals = [...partner.reveals.values()].map(({ revealId }) => `/v1/reveals/${revealId}`);
+  for (const paths of [sessions, reveals]) {
+    await ask(paths[0] ?? '', 410);
+    for (const path of paths.slice(-SHOWN)) await ask(path);
+  }
+  return answers;
 };

@@ -14,21 +14,17 @@ type Disturb = (stack: Stack, load: Load, releases: Releases) => Promise<Injecte
 
 /** Begins with the release before this one, and replaces all processes by this one and back until the time is over. */
 export const runUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
-  withReleases(
-    options,
-    options.month ? { prelude: createMonth } : {},
-    async (stack, load, { now, before }) => {
-      const replacing = { load, say: options.say, sideBySideMs: 4_000 };
-      const replaced: InjectedFault[] = [];
-      const goTo = async (release: Release): Promise<void> => {
-        const steps = load.random.shuffle(stack.processes).map((one): Step => [one, release]);
-        replaced.push(...(await replaceInTurn(replacing, steps)));
-      };
-      const end = performance.now() + options.minutes * 60_000;
-      for (await goTo(now); performance.now() < end; await goTo(now)) await goTo(before);
-      return replaced;
-    },
-  );
+  withReleases(options, {}, async (stack, load, { now, before }) => {
+    const replacing = { load, say: options.say, sideBySideMs: 4_000 };
+    const replaced: InjectedFault[] = [];
+    const goTo = async (release: Release): Promise<void> => {
+      const steps = load.random.shuffle(stack.processes).map((one): Step => [one, release]);
+      replaced.push(...(await replaceInTurn(replacing, steps)));
+    };
+    const end = performance.now() + options.minutes * 60_000;
+    for (await goTo(now); performance.now() < end; await goTo(now)) await goTo(before);
+    return replaced;
+  });
 
 /** One api and two workers processes: both releases side by side, and the way back of one process. */
 export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult> =>
@@ -46,7 +42,7 @@ export const runShortUpgradeStorm = (options: StormOptions): Promise<StormResult
 /** @throws NoEarlierRelease */
 const withReleases = async (
   options: StormOptions,
-  course: Pick<StormPlan, 'roles' | 'prelude'>,
+  course: Pick<StormPlan, 'roles'>,
   disturb: Disturb,
 ): Promise<StormResult> => {
   const releases = makeReleases();
@@ -54,6 +50,7 @@ const withReleases = async (
     return await runStorm(options, {
       ...course,
       root: releases.before.folder,
+      prelude: options.month ? createMonth : undefined,
       disturb: (stack, load) => disturb(stack, load, releases),
       check: async ({ processes, api: [api] }, { violations }) => {
         for (const { name, log } of processes) {
